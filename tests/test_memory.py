@@ -17,7 +17,8 @@ from tpu_systems_audit.memory import (
     serve_state,
     train_state,
 )
-from tpu_systems_audit.transformer import Leaf, Model, load, model_names
+from tpu_systems_audit.shapes import Leaf, Model
+from tpu_systems_audit.transformer import load, model_names
 from tpu_systems_audit.units import GIB, InputError
 
 CASES = Path(__file__).parent / "cases"

@@ -9,7 +9,7 @@ Another program has another peak.
 from fractions import Fraction
 from math import ceil
 
-from tpu_systems_audit.transformer import Model
+from tpu_systems_audit.shapes import Model
 from tpu_systems_audit.units import GIB, InputError, shown
 
 REMATS = ("full", "none")

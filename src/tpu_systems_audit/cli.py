@@ -38,7 +38,8 @@ from tpu_systems_audit.memory import (
 from tpu_systems_audit.plan import BASES, DEFAULT_SEQUENCE, Serving, Training
 from tpu_systems_audit.report import text
 from tpu_systems_audit.roofline import matmul_intensity, roofline
-from tpu_systems_audit.transformer import Model, load
+from tpu_systems_audit.shapes import Model
+from tpu_systems_audit.transformer import load
 from tpu_systems_audit.units import InputError, number, share, shown, whole
 
 MOST_SIDE = 10**9

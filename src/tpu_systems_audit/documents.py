@@ -9,7 +9,7 @@ from tpu_systems_audit.generations import PEAK_DTYPES, Generation, Slice, source
 from tpu_systems_audit.memory import ServeState, TrainState
 from tpu_systems_audit.plan import Plan, Serving
 from tpu_systems_audit.roofline import Roofline, ridge_point
-from tpu_systems_audit.transformer import Model
+from tpu_systems_audit.shapes import Model
 from tpu_systems_audit.units import gib
 
 SCHEMA = 1

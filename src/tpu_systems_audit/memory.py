@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-from tpu_systems_audit.transformer import Leaf, Model
+from tpu_systems_audit.shapes import Leaf, Model
 from tpu_systems_audit.units import InputError, dtype_bits, number, shown
 
 KV_DTYPES = ("bf16", "fp32", "fp8", "int8")

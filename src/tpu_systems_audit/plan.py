@@ -8,7 +8,7 @@ from math import ceil
 from tpu_systems_audit.activations import activation_bytes, margin_bytes
 from tpu_systems_audit.generations import Generation, Slice
 from tpu_systems_audit.memory import POLICIES, Policy, ServeState, TrainState, serve_state, train_state
-from tpu_systems_audit.transformer import Model
+from tpu_systems_audit.shapes import Model
 from tpu_systems_audit.units import GB, InputError, gib, share, shown
 
 DEFAULT_BUDGET = Fraction(4, 5)
