@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tpu_systems_audit.memory import (
     KV_DTYPES,
-    OPTIMIZERS,
     POLICIES,
     WEIGHT_DTYPES,
     find_policy,
@@ -17,6 +16,7 @@ from tpu_systems_audit.memory import (
     serve_state,
     train_state,
 )
+from tpu_systems_audit.optimizers import OPTIMIZERS
 from tpu_systems_audit.shapes import Leaf, Model
 from tpu_systems_audit.transformer import load, model_names
 from tpu_systems_audit.units import GIB, InputError

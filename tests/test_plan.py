@@ -76,12 +76,10 @@ def test_no_program_the_compiler_refused_is_said_to_fit(proof: dict) -> None:
     """Where the compiler fitted it, the estimate is never below its peak."""
     model = proof_model(proof["model"])
     chip, on = parse_slice(proof["topology"])
-    job = Training(
-        model, sequence=proof["sequence"], batch_per_chip=proof["batch_per_chip"], remat=proof["remat"], budget=Fraction(1)
-    )
+    job = Training(model, sequence=proof["sequence"], remat=proof["remat"], budget=Fraction(1))
     devices = proof["devices"] // on.chips  # two where v4 was compiled with a device per core
     chip = replace(chip, devices_per_chip=devices)
-    plan = plan_train(replace(job, batch_per_chip=devices * job.batch_per_chip), chip, on)
+    plan = plan_train(replace(job, batch_per_chip=devices * proof["batch_per_chip"]), chip, on)
     assert model.parameters == proof["parameters"]
     if not proof["fits"]:
         assert not plan.fits

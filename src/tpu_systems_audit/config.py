@@ -9,9 +9,6 @@ from tpu_systems_audit.units import InputError, shown
 LARGEST_FILE_BYTES = 4 * 2**20
 LARGEST_SIZE = 10**9
 
-# "No value given" must differ from null, which means something in some fields.
-ABSENT = object()
-
 
 class Fields:
     """The fields of one configuration, checked as they are read."""
@@ -39,13 +36,10 @@ class Fields:
             raise self.refuse(field, f"{shown(value)} is out of range; from {least} to {LARGEST_SIZE} is right")
         return value
 
-    def size_or_null(self, field: str, meaning: str, default: object = ABSENT) -> int | None:
-        """Read a size for which null has a *meaning* of its own."""
+    def size_or_null(self, field: str, meaning: str) -> int | None:
+        """Read a size for which null has a *meaning* of its own, so that absent is not the same."""
         if field not in self.config:
-            if default is ABSENT:
-                raise self.refuse(field, f"is missing, and it has no default; a whole number, or null for {meaning}")
-            self.default(field, "null", meaning)
-            return None
+            raise self.refuse(field, f"is missing, and it has no default; a whole number, or null for {meaning}")
         return None if self.config[field] is None else self.size(field)
 
     def flag(self, field: str, default: bool) -> bool:

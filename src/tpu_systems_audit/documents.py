@@ -1,6 +1,6 @@
 """What each command answers, as one JSON document: the keys that others rely on, units in their names."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from fractions import Fraction
 
 from tpu_systems_audit import __version__
@@ -115,7 +115,7 @@ def serve_document(model: Model, state: ServeState) -> Document:
     }
     return document(
         "memory serve",
-        model=model_entry(model),
+        model=model_entry(replace(model, notes=(*model.notes, *model.beyond_positions(state.context)))),
         parameters=state.parameters,
         context=state.context,
         batch=state.batch,

@@ -10,6 +10,7 @@ SLIDING_ALWAYS = ("mistral", "mixtral", "phi3")
 ALTERNATING = ("gemma2", "gpt_oss")
 QUERY_KEY_NORMS = ("qwen3", "qwen3_moe", "gemma3_text")
 FOUR_NORMS = ("gemma2", "gemma3_text")
+MAY_HAVE_BIASES = ("llama", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text")
 MIXTURES = ("mixtral", "qwen3_moe", "gpt_oss")
 TIED = ("gemma", "gemma2", "gemma3_text", "gpt2")
 HEAD_DIM = {"qwen3": 128, "qwen3_moe": 128, "gemma": 256, "gemma2": 256, "gemma3_text": 256, "gpt_oss": 64}
@@ -55,8 +56,10 @@ def _heads(fields: Fields, kind: str, hidden: int) -> tuple[int, int, int]:
         raise fields.refuse("num_key_value_heads", f"{kv_heads} does not divide num_attention_heads, {heads}")
     head_dim = fields.config.get("head_dim")
     if head_dim is None and kind not in HEAD_DIM and hidden % heads:
-        raise fields.refuse("head_dim", f"is missing, and num_attention_heads {heads} does not divide hidden_size {hidden}")
-    default, why = (HEAD_DIM[kind], f"what {kind} defines") if kind in HEAD_DIM else (hidden // heads, "hidden_size / heads")
+        raise fields.refuse("head_dim", f"is missing, and {heads} heads do not divide hidden_size {hidden}")
+    default, why = hidden // heads, "hidden_size / num_attention_heads"
+    if kind in HEAD_DIM:
+        default, why = HEAD_DIM[kind], f"what {kind} defines"
     return heads, kv_heads, fields.size("head_dim", max(1, default), why)
 
 
@@ -64,7 +67,7 @@ def _attention(fields: Fields, kind: str, hidden: int, query: int, kv: int) -> l
     """The four projections of one layer, with the biases that the architecture or the configuration gives them."""
     shapes = {"q": (hidden, query), "k": (hidden, kv), "v": (hidden, kv), "o": (query, hidden)}
     biased = "qkv" if kind == "qwen2" else "qkvo" if kind == "gpt_oss" else ""
-    if kind in ("llama", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text") and fields.flag("attention_bias", False):
+    if kind in MAY_HAVE_BIASES and fields.flag("attention_bias", False):
         biased = "qkvo"
     return _matrices("attention", shapes, biased)
 
@@ -87,13 +90,14 @@ def _mlps(fields: Fields, kind: str, layers: int, hidden: int) -> tuple[list, li
         inner = fields.size("intermediate_size")
         biased = ("gate", "up", "down") if fields.config.get("mlp_bias") and fields.flag("mlp_bias", False) else ()
         return [(layers, _gated("mlp", hidden, inner, biased))], [inner], 0, 0
-    names = ("num_experts", "moe_intermediate_size") if kind == "qwen3_moe" else ("num_local_experts", "intermediate_size")
-    experts, inner = map(fields.size, names)
+    of_qwen = kind == "qwen3_moe"
+    experts = fields.size("num_experts" if of_qwen else "num_local_experts")
+    inner = fields.size("moe_intermediate_size" if of_qwen else "intermediate_size")
     per_token = _per_token(fields, experts)
     biased = ("gate", "up", "down") if kind == "gpt_oss" else ()
     router = _matrices("router", {"router": (hidden, experts)}, ("router",) if kind == "gpt_oss" else ())
     sparse = router + _gated("experts", hidden, inner, biased, experts)
-    if kind != "qwen3_moe":
+    if not of_qwen:
         return [(layers, sparse)], [per_token * inner], experts, per_token
     step = fields.size("decoder_sparse_step", 1, "every layer is sparse")
     dense_layers = fields.indices("mlp_only_layers", layers)
@@ -120,8 +124,7 @@ def _slides(fields: Fields, kind: str, layers: int) -> list[int | None]:
         window = fields.size("sliding_window") if any(given) else None
         return [window if slides else None for slides in given]
     if kind in SLIDING_ALWAYS:
-        default = {"default": None} if kind == "mixtral" else {}
-        return [fields.size_or_null("sliding_window", "attention to everything", **default)] * layers
+        return [fields.size_or_null("sliding_window", "attention to everything")] * layers
     if kind in ("qwen2", "qwen3", "qwen3_moe") and fields.config.get("use_sliding_window"):
         fields.flag("use_sliding_window", False)
         window, first = fields.size("sliding_window"), fields.size("max_window_layers", least=0)
@@ -130,7 +133,8 @@ def _slides(fields: Fields, kind: str, layers: int) -> list[int | None]:
         window = fields.size("sliding_window")
         return [window if i % 2 == 0 else None for i in range(layers)]
     if kind == "gemma3_text":
-        window, pattern = fields.size("sliding_window"), fields.size("sliding_window_pattern", 6, "five of six layers slide")
+        window = fields.size("sliding_window")
+        pattern = fields.size("sliding_window_pattern", 6, "five of six layers slide")
         return [window if (i + 1) % pattern else None for i in range(layers)]
     return [None] * layers
 
@@ -144,7 +148,7 @@ def _gpt2(fields: Fields) -> Model:
     if hidden % heads:
         raise fields.refuse("n_head", f"{heads} does not divide n_embd, {hidden}")
     inner = fields.size("n_inner", 4 * hidden, "4 x n_embd")
-    attention = {name: (hidden, hidden) for name in "qkvo"}
+    attention = dict.fromkeys("qkvo", (hidden, hidden))
     block = [
         *_matrices("attention", attention, attention),
         *_matrices("mlp", {"up": (hidden, inner), "down": (inner, hidden)}, ("up", "down")),
@@ -154,9 +158,10 @@ def _gpt2(fields: Fields) -> Model:
         fields, layers, hidden, heads, heads, hidden // heads, blocks=[(layers, block)],
         caches=_caches([None] * layers, 2 * hidden, 2 * heads), intermediate=inner,
     )  # fmt: skip
-    positions = Leaf("positions", "embedding", (fields.size("n_positions"), hidden), 1, "embedding")
+    positions = fields.size("n_positions")
+    learned = Leaf("positions", "embedding", (positions, hidden), 1, "embedding")
     final_bias = Leaf("final_norm_bias", "norms", (hidden,), 1, "bias")
-    return replace(model, leaves=(*model.leaves, positions, final_bias))
+    return replace(model, leaves=(*model.leaves, learned, final_bias), positions=positions)
 
 
 def _biased_norms(hidden: int, count: int) -> list[Leaf]:
@@ -176,7 +181,8 @@ def _deepseek(fields: Fields) -> Model:
         Leaf("norm", "norms", (hidden,), 2, "norm"),
     ]  # fmt: skip
     dense, sparse, inner, wide, experts, per_token = _deepseek_mlps(fields, hidden)
-    first, every = fields.size("first_k_dense_replace", least=0), fields.size("moe_layer_freq", 1, "every layer after those")
+    first = fields.size("first_k_dense_replace", least=0)
+    every = fields.size("moe_layer_freq", 1, "every layer after the dense ones")
     count = sum(1 for i in range(layers) if i >= first and i % every == 0)
     blocks = [(layers - count, attention + dense), (count, attention + sparse)]
     return _model(
@@ -223,12 +229,25 @@ def _model(
     return Model(
         fields.name, kind, layers, hidden, intermediate, heads, kv_heads, head_dim, vocab, tuple(leaves), caches,
         largest_layer_parameters=largest, experts=experts, experts_per_token=experts_per_token,
+        positions=fields.size("max_position_embeddings") if fields.config.get("max_position_embeddings") else None,
     )  # fmt: skip
 
 
 _BUILDERS: dict[str, Callable[[Fields], Model]] = {
     **dict.fromkeys(
-        ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "phi3", "gpt_oss"),
+        (
+            "llama",
+            "mistral",
+            "mixtral",
+            "qwen2",
+            "qwen3",
+            "qwen3_moe",
+            "gemma",
+            "gemma2",
+            "gemma3_text",
+            "phi3",
+            "gpt_oss",
+        ),
         _decoder,
     ),
     "gpt2": _gpt2,

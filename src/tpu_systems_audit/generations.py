@@ -170,9 +170,7 @@ def _data() -> dict:
 @cache
 def _names() -> dict[str, Generation]:
     """Every lower-case name a generation answers to."""
-    return {
-        label.lower(): chip for chip in generations() for label in (chip.name, chip.device_kind, *chip.aliases)
-    }
+    return {label.lower(): chip for chip in generations() for label in (chip.name, chip.device_kind, *chip.aliases)}
 
 
 def _listing() -> str:

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, prod
 
+from tpu_systems_audit.optimizers import CONSTANT_BYTES, NEED_SHAPES, moment_bytes
 from tpu_systems_audit.shapes import Leaf, Model
 from tpu_systems_audit.units import InputError, dtype_bits, number, shown
 
@@ -11,9 +12,6 @@ KV_DTYPES = ("bf16", "fp32", "fp8", "int8")
 WEIGHT_DTYPES = ("bf16", "fp32", "fp8", "int8", "int4")
 
 INT4_GROUP = 32
-ADAM8BIT_BLOCK = 256
-ADAM8BIT_LEAST = 4096
-ADAFACTOR_LEAST = 128
 
 
 @dataclass(frozen=True)
@@ -40,14 +38,6 @@ POLICIES = {
         _policy("pure-bf16", 2, 0, 2, 4),
     )
 }
-
-OPTIMIZERS = ("adamw", "adam", "sgd", "momentum", "adafactor", "lion", "adam8bit", "muon")
-NEED_SHAPES = ("adafactor", "muon")
-
-# Step counters and scalar settings that Optax keeps beside the moments, in bytes.
-CONSTANT_BYTES = {
-    "adamw": 4, "adam": 4, "sgd": 0, "momentum": 0, "adafactor": 4, "lion": 4, "adam8bit": 4, "muon": 20,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,7 +128,7 @@ def train_state(model: Model | int, policy: Policy, optimizer: str = "adamw") ->
     Args:
         model: a model, or a bare parameter count.
         policy: bytes per parameter of weights, working copy, gradients and moments.
-        optimizer: one of ``OPTIMIZERS``; it changes only the moments.
+        optimizer: one of ``optimizers.OPTIMIZERS``; it changes only the moments.
 
     Raises:
         InputError: for an unknown optimizer, or one that needs shapes with a bare count.
@@ -149,15 +139,15 @@ def train_state(model: Model | int, policy: Policy, optimizer: str = "adamw") ->
     >>> state.resident_bytes // 10**9, state.peak_bytes // 10**9
     (84, 112)
     """
-    if optimizer not in OPTIMIZERS:
-        raise InputError(f"--optimizer: {shown(optimizer)} is unknown; one of {' '.join(OPTIMIZERS)} is right")
+    widths = policy.moments / 2, policy.weights
     count = model if isinstance(model, int) else model.parameters
     if isinstance(model, int):
         if optimizer in NEED_SHAPES:
             raise InputError(f"--optimizer: {optimizer} needs the model's shapes, not a bare count; name a model")
-        moments = _moment_bytes((count,), optimizer, policy)
+        moments = moment_bytes((count,), optimizer, *widths)
     else:
-        moments = sum(leaf.count * _moment_bytes(leaf.shape, optimizer, policy) for leaf in model.leaves)
+        each = (leaf.count * moment_bytes(leaf.shape, optimizer, *widths) for leaf in model.leaves)
+        moments = sum(each, Fraction(0))
     return TrainState(
         parameters=count,
         policy=policy.name,
@@ -168,54 +158,6 @@ def train_state(model: Model | int, policy: Policy, optimizer: str = "adamw") ->
         optimizer_bytes=ceil(moments),
         constant_bytes=CONSTANT_BYTES[optimizer],
     )
-
-
-def _moment_bytes(shape: tuple[int, ...], optimizer: str, policy: Policy) -> Fraction:
-    """Bytes of an optimizer's moments for one array of *shape*."""
-    size = _product(shape)
-    moment = policy.moments / 2
-    if optimizer in ("adamw", "adam"):
-        return 2 * moment * size
-    if optimizer in ("momentum", "lion"):
-        return moment * size
-    if optimizer == "adam8bit":
-        return _adam8bit_bytes(size)
-    if optimizer == "adafactor":
-        return _adafactor_bytes(shape, policy.weights)
-    if optimizer == "muon":  # Muon orthogonalizes matrices; everything else falls back to Adam.
-        return (moment if len(shape) == 2 else 2 * moment) * size
-    return Fraction(0)
-
-
-def _adam8bit_bytes(size: int) -> Fraction:
-    """Two codes a value and two fp32 scales a block; a small array keeps two fp32 moments.
-
-    Source: T. Dettmers et al., 8-bit Optimizers via Block-wise Quantization, arXiv 2110.02861.
-    """
-    if size < ADAM8BIT_LEAST:
-        return Fraction(8 * size)
-    return Fraction(2 * size + 2 * 4 * ceil(Fraction(size, ADAM8BIT_BLOCK)))
-
-
-def _adafactor_bytes(shape: tuple[int, ...], value_bytes: Fraction) -> Fraction:
-    """A row and a column vector for a matrix, a full second moment for anything small.
-
-    Values have the dtype of the kept weights, and one-element stand-ins hold the unused slots, as in Optax.
-
-    Source: N. Shazeer, M. Stern, Adafactor, arXiv 1804.04235.
-    """
-    size = _product(shape)
-    large = sorted(shape)[-2:]
-    if len(large) == 2 and large[0] >= ADAFACTOR_LEAST:
-        return value_bytes * (size // large[0] + size // large[1] + 1)
-    return value_bytes * (size + 2)
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    size = 1
-    for side in shape:
-        size *= side
-    return size
 
 
 def serve_state(
@@ -258,7 +200,7 @@ def _leaf_bytes(leaf: Leaf, dtype: str, bits: int) -> int:
     quantized = dtype in ("int8", "int4")
     if quantized and leaf.kind != "matrix":
         return leaf.parameters * 2
-    return leaf.count * ceil(Fraction(_product(leaf.shape) * bits, 8))
+    return leaf.count * ceil(Fraction(prod(leaf.shape) * bits, 8))
 
 
 def _scale_bytes(leaf: Leaf, dtype: str) -> int:

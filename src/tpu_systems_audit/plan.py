@@ -241,14 +241,16 @@ def _train_notes(plan: Plan, state: TrainState) -> list[str]:
 
 
 def _serve_notes(plan: Plan, state: ServeState, model: Model) -> list[str]:
-    """Where the cache per chip stops shrinking."""
+    """Where the context is too long for the model, and where the cache per chip stops shrinking."""
     assert plan.slice is not None
+    notes = list(model.beyond_positions(state.context))
     # One scale per KV head for K and one for V; an MLA latent has a single one and cannot be split by heads.
     heads = max(1, min(run.scales_per_token for run in model.caches) // 2)
     if plan.slice.chips <= heads:
-        return []
+        return notes
     cache = gib(Fraction(state.kv_cache_bytes + state.kv_scale_bytes, heads))
     return [
+        *notes,
         f"more chips ({plan.slice.chips}) than KV heads ({heads}): sharded by heads alone, heads are replicated or "
-        f"padded and the cache stays at {cache:.2f} GiB a chip; shard the batch too"
+        f"padded and the cache stays at {cache:.2f} GiB a chip; shard the batch too",
     ]

@@ -21,11 +21,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     ['chip   HBM', 'v5e     16', 'tpu7x  192']
     """
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))])
-        .rstrip()
-        for row in (head, *rows)
-    ]
+    return ["  ".join(_padded(row, widths)).rstrip() for row in (head, *rows)]
+
+
+def _padded(row: Sequence[str], widths: list[int]) -> list[str]:
+    others = zip(row[1:], widths[1:], strict=True)
+    return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in others)]
 
 
 def figure(value: float | None, digits: int = 2) -> str:
@@ -128,7 +129,8 @@ def _plan(document: Document) -> list[str]:
     rows = [[*_plan_row(entry), _extra(entry)] for entry in document["plans"]]
     lines = [*_model(document), _asked(document), "", *table([*head, extra], rows)]
     said = {entry["generation"]: _said(entry) for entry in document["plans"]}
-    for_all = [line for line in next(iter(said.values())) if len(said) > 1 and all(line in own for own in said.values())]
+    first = next(iter(said.values()))
+    for_all = [line for line in first if len(said) > 1 and all(line in own for own in said.values())]
     for name, own in said.items():
         apart = [line for line in own if line not in for_all]
         if apart:
@@ -140,9 +142,13 @@ def _said(entry: Document) -> list[str]:
     return [*_filling(entry), *entry["notes"], *(f"would help: {line}" for line in entry["advice"])]
 
 
+_ASKED = (
+    "policy", "optimizer", "sequence", "batch_per_chip", "remat", "context", "batch", "weights_dtype", "kv_dtype",
+)  # fmt: skip
+
+
 def _asked(document: Document) -> str:
-    names = ("policy", "optimizer", "sequence", "batch_per_chip", "remat", "context", "batch", "weights_dtype", "kv_dtype")
-    asked = [f"{name.replace('_', ' ')} {document[name]}" for name in names if name in document]
+    asked = [f"{name.replace('_', ' ')} {document[name]}" for name in _ASKED if name in document]
     return f"{', '.join(asked)}; budget {document['budget']:.0%} of nominal HBM, basis {document['plans'][0]['basis']}"
 
 
@@ -182,9 +188,7 @@ def _filling(entry: Document) -> list[str]:
         lines.append(f"a chip holds, in GiB: {', '.join(parts)}; usable {usable}")
     if "headroom_gib" in entry:
         lines.append(f"headroom inside the budget: {figure(entry['headroom_gib'])} GiB over the slice")
-    lines += [
-        f"{name.replace('_', ' ')}: {entry[name]:,}" for name in entry if name.startswith("largest_")
-    ]
+    lines += [f"{name.replace('_', ' ')}: {entry[name]:,}" for name in entry if name.startswith("largest_")]
     return lines
 
 

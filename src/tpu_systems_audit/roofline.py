@@ -44,7 +44,9 @@ def matmul_intensity(m: int, k: int, n: int, dtype: str = "bf16") -> Fraction:
     """Compute the intensity of an (m, k) x (k, n) product that moves each matrix once, in FLOP/byte.
 
     Args:
-        m, k, n: rows, contracted and columns, each at least 1.
+        m: rows of the first operand, at least 1.
+        k: contracted, at least 1.
+        n: columns of the second operand, at least 1.
         dtype: of operands and result.
 
     A multiply-add counts as 2 FLOP; the bytes are those of both operands and the result.

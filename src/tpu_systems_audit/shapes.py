@@ -38,7 +38,11 @@ class Cache:
 
 @dataclass(frozen=True)
 class Model:
-    """A model's shapes; ``intermediate`` is the inner width of an MLP that one token passes through."""
+    """A model's shapes.
+
+    ``intermediate`` is the inner width of the MLPs that one token passes through, ``positions`` the longest
+    context that the configuration states, None where it states none.
+    """
 
     name: str
     model_type: str
@@ -56,6 +60,7 @@ class Model:
     largest_layer_parameters: int = 0
     experts: int = 0
     experts_per_token: int = 0
+    positions: int | None = None
 
     @property
     def parameters(self) -> int:
@@ -77,6 +82,12 @@ class Model:
             return self.parameters
         routed = self.parts["experts"]
         return self.parameters - routed + routed * self.experts_per_token // self.experts
+
+    def beyond_positions(self, context: int) -> tuple[str, ...]:
+        """Say when *context* tokens are more than the model has positions for."""
+        if self.positions is None or context <= self.positions:
+            return ()
+        return (f"a context of {context:,} is beyond the {self.positions:,} positions of the model",)
 
     @property
     def kv_values_per_token(self) -> int:

@@ -64,16 +64,17 @@ def from_config(config: object, name: str) -> Model:
     """
     if not isinstance(config, dict):
         raise InputError(f"{name}: is not a JSON object; the object of a config.json is right")
-    fields, notes = Fields(config, name), ()
+    fields, notes = Fields(config, name), []
     text = config.get("text_config")
     if isinstance(text, dict) and config.get("model_type") not in supported():
         fields = Fields(text, name, "text_config.")
-        notes = (f"a multimodal configuration ({shown(config.get('model_type'))}): answered for its language model only",)
+        whole = shown(config.get("model_type"))
+        notes = [f"a multimodal configuration ({whole}): answered for its language model only"]
     kind = fields.config.get("model_type")
     if kind not in supported():
         problem = "is missing" if kind is None else f"{shown(kind)} is not supported{_near(str(kind), supported())}"
         raise fields.refuse("model_type", f"{problem}; one of {' '.join(supported())} is right")
-    return build(fields, notes)
+    return build(fields, tuple(notes))
 
 
 def _exists(path: Path) -> bool:
