@@ -55,12 +55,12 @@ class TrainState:
 
     @property
     def resident_bytes(self) -> int:
-        """What lives between steps: the kept weights and the optimizer's moments."""
+        """What lives between steps, the kept weights and the optimizer's moments."""
         return self.weights_bytes + self.optimizer_bytes
 
     @property
     def peak_bytes(self) -> int:
-        """What a step needs at once: the resident state, the working copy and the gradients."""
+        """What a step needs at once, the resident state, the working copy and the gradients."""
         return self.resident_bytes + self.working_copy_bytes + self.gradients_bytes
 
 

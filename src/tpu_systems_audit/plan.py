@@ -61,7 +61,7 @@ class Plan:
 
     @property
     def fits(self) -> bool:
-        """Whether the slice holds it: inside the budget, and activations with margin under the usable HBM."""
+        """Whether the slice holds it, inside the budget, and activations with margin under the usable HBM."""
         return self.slice is not None and self.short_bytes == 0
 
     @property

@@ -124,10 +124,10 @@ def _memory_serve(document: Document) -> list[str]:
 
 
 def _plan(document: Document) -> list[str]:
-    head = ["generation", "required GiB", "min chips", "slice", "topology", "chips", "GiB/chip", "of HBM", "fits"]
-    extra = "decode floor" if "batch" in document else "activations"
-    rows = [[*_plan_row(entry), _extra(entry)] for entry in document["plans"]]
-    lines = [*_model(document), _asked(document), "", *table([*head, extra], rows)]
+    head = ["on", "GiB", "min chips", "slice", "topology", "chips", "GiB/chip", "of HBM", "fits"]
+    serving = "decode_floor_ms" in document["plans"][0]
+    rows = [[*_plan_row(entry), *([_floor(entry)] if serving else [])] for entry in document["plans"]]
+    lines = [*_model(document), _asked(document), "", *table([*head, *(["decode floor"] if serving else [])], rows)]
     said = {entry["generation"]: _said(entry) for entry in document["plans"]}
     first = next(iter(said.values()))
     for_all = [line for line in first if len(said) > 1 and all(line in own for own in said.values())]
@@ -168,11 +168,9 @@ def _plan_row(entry: Document) -> list[str]:
     ]
 
 
-def _extra(entry: Document) -> str:
-    if "decode_floor_ms" in entry:
-        floor = entry["decode_floor_ms"]
-        return "–" if floor is None else f"{figure(floor)} ms"
-    return figure(entry["activation_gib_per_chip"])
+def _floor(entry: Document) -> str:
+    floor = entry["decode_floor_ms"]
+    return "–" if floor is None else f"{figure(floor)} ms"
 
 
 def _filling(entry: Document) -> list[str]:

@@ -77,7 +77,7 @@ class Model:
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token passes through: of the routed experts, only those it is sent to."""
+        """Parameters that one token passes through; of the routed experts, only those it is sent to."""
         if not self.experts:
             return self.parameters
         routed = self.parts["experts"]

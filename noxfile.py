@@ -1,0 +1,111 @@
+"""The project's tasks, ``python3 noxfile.py -s NAME``; ``-l`` lists them. Needs nothing but Python."""
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit("noxfile.py: Python 3.11 or newer is needed; this is " + sys.version.split()[0])
+
+if __name__ == "__main__":
+    from tools.bootstrap import run_nox
+
+    run_nox(sys.argv[1:])
+
+import hashlib
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026.4"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.download_python = "never"
+nox.options.error_on_missing_interpreters = True  # else a session without its Python is skipped, and looks passed
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["docs", "check"]
+
+SITE = "docs/_build/html"
+PLAIN = {"PYTHONPATH": "src", "JAX_PLATFORMS": "cpu"}
+LOCKS = {"test": ["test"], "docs": ["docs"], "lint": ["lint"], "nox": ["nox"], "proof": ["proof"]}
+
+
+def install(session: nox.Session, lock: str) -> None:
+    """Install a hashed lock, unless this environment already holds it; the package itself comes from src/."""
+    path, stamp = Path("requirements", f"{lock}.txt"), Path(session.virtualenv.location, "installed")
+    wanted = hashlib.sha256(path.read_bytes()).hexdigest()
+    if not stamp.exists() or stamp.read_text() != wanted:
+        session.install("--require-hashes", "-r", str(path))
+        stamp.write_text(wanted)
+
+
+def build(session: nox.Session) -> None:
+    """Build the site; what has not changed is not built again, and any warning is an error."""
+    strict = ["-n", "-W", "--keep-going", "-j", "auto", "-d", "docs/_build/doctrees"]
+    session.run("sphinx-build", "-b", "html", "-q", *strict, "docs", SITE, env={"SOURCE_DATE_EPOCH": "0"})
+    session.log(f"The site is in {SITE}; open {SITE}/index.html")
+
+
+def test(session: nox.Session, *arguments: str, **env: str) -> None:
+    """Run pytest on every core."""
+    session.run("pytest", "-n", "auto", *arguments, env=PLAIN | env)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site into docs/_build/html."""
+    install(session, "docs")
+    build(session)
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Run tests, doctests and staged checks on CPU; ``-- --impl FILE [--stage N]`` checks one learner file."""
+    install(session, "test")
+    if "--impl" in " ".join(session.posargs):
+        session.run("python", "projects/tpu-systems-audit/tests/check.py", *session.posargs, env=PLAIN)
+    else:
+        test(session, "--ignore=tests/browser", *session.posargs)
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Open the built site in Chromium as a reader would; builds what is missing or stale first."""
+    install(session, "test")
+    build(session)
+    session.run("pytest", *(session.posargs or ["tests/browser"]), env=PLAIN)
+
+
+@nox.session
+def thorough(session: nox.Session) -> None:
+    """Run ``check`` with many more drawn examples and full-size inputs, and the package as users install it."""
+    install(session, "test")
+    test(session, "--ignore=tests/browser", *session.posargs, THOROUGH="1")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure what the project claims about speed, into benchmarks/results/."""
+    install(session, "test")
+    for script in ("startup", "planning"):
+        session.run("python", f"benchmarks/{script}.py", *session.posargs, env=PLAIN)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format and types."""
+    install(session, "lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("mypy")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Resolve requirements/*.txt anew; ``-- --upgrade`` also moves what is locked to the newest versions."""
+    install(session, "nox")
+    # The hosts a package came from are not our users' business, so no index appears in a lock. One version for all
+    # Pythons ("fewest"): what is tested on one is what the others install. test.txt comes first and binds the rest.
+    common = ["--universal", "--python-version=3.11", "--fork-strategy=fewest", "--generate-hashes"]
+    common += ["--no-header", "--no-emit-index-url", "--no-emit-find-links", "--quiet", *session.posargs]
+    for name, extras in LOCKS.items():
+        bound = [] if name == "test" else ["--constraint=requirements/test.txt"]
+        chosen = [f"--extra={extra}" for extra in extras]
+        session.run("uv", "pip", "compile", *common, *bound, *chosen, "pyproject.toml", f"-o=requirements/{name}.txt")
