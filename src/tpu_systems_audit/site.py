@@ -11,7 +11,9 @@ from pathlib import Path
 
 from tpu_systems_audit.plots import Plot
 
-PREMISES = Path(__file__).parents[2] / "docs" / "premises.toml"
+ROOT = Path(__file__).parents[2]  # the pages are built from a checkout
+PREMISES = ROOT / "docs" / "premises.toml"
+RESULTS = ROOT / "benchmarks" / "results"
 
 _NUMBER = re.compile(r"([<>≈~]? ?[-−+]?[\d,]+(\.\d+)?([eE][-+]?\d+)?( ?[%×])?)|\d{4}-\d\d-\d\d|–|none")
 

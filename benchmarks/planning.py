@@ -1,0 +1,59 @@
+"""How long ``plan`` takes over every bundled model, generation and policy at five budgets, beside one plan of each kind.
+
+``python benchmarks/planning.py [--output FILE]`` prints the result and writes it as JSON.
+The bound is the one the project promises: the whole grid in under 2 s.
+"""
+
+import argparse
+import statistics
+import time
+from fractions import Fraction
+from pathlib import Path
+
+from machine import RESULTS, save
+
+from tpu_systems_audit.generations import generations
+from tpu_systems_audit.memory import POLICIES
+from tpu_systems_audit.plan import Training, plan_train
+from tpu_systems_audit.transformer import load, model_names
+
+BUDGETS = [Fraction(tenths, 10) for tenths in (6, 7, 8, 9, 10)]
+BOUND_S = 2
+
+
+def main() -> None:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often the grid is planned (default 5)")
+    parser.add_argument("--output", type=Path, default=RESULTS / "planning.json")
+    args = parser.parse_args()
+    start = time.perf_counter()
+    models = [load(name) for name in model_names()]
+    loading_s = time.perf_counter() - start
+    grids_s, ones_s = [], []
+    for _ in range(args.rounds):
+        ones_s.append(planned_in_s(models[:1], generations()[:1], [Fraction(4, 5)])[0])
+        elapsed, count = planned_in_s(models, generations(), BUDGETS)
+        grids_s.append(elapsed)
+    grid_s, one_s = statistics.median(grids_s), statistics.median(ones_s)
+    figures = {"plans": count, "loading_s": loading_s, "grid_s": grid_s, "bound_s": BOUND_S}
+    ratio = grid_s / one_s  # to one model on one generation at one budget, under all policies
+    save(args.output, rounds=args.rounds, **figures, ratio=ratio, within=loading_s + grid_s <= BOUND_S)
+    print(f"{count} plans in {grid_s:.2f} s, after {loading_s:.2f} s for the models; the bound is {BOUND_S} s")
+    print(f"{ratio:.0f} times one model on one generation at one budget, for {count // len(POLICIES)} times the plans")
+
+
+def planned_in_s(models: list, chips: tuple, budgets: list[Fraction]) -> tuple[float, int]:
+    """Plan every combination under every policy; seconds, and how many plans that were."""
+    start, count = time.perf_counter(), 0
+    for model in models:
+        for chip in chips:
+            for policy in POLICIES.values():
+                for budget in budgets:
+                    plan_train(Training(model, policy, budget=budget), chip)
+                    count += 1
+    return time.perf_counter() - start, count
+
+
+if __name__ == "__main__":
+    main()
