@@ -8,6 +8,7 @@ from tpu_systems_audit.units import InputError, shown
 
 LARGEST_FILE_BYTES = 4 * 2**20
 LARGEST_SIZE = 10**9
+LARGEST_DEPTH = 10**5  # layers are listed one by one
 
 
 class Fields:
@@ -22,8 +23,10 @@ class Fields:
         """Make the refusal of a field."""
         return InputError(f"{self.name}: {self.prefix}{field}: {problem}")
 
-    def size(self, field: str, default: int | None = None, why: str = "", least: int = 1) -> int:
-        """Read a whole number of at least *least*; where a default exists, absent or null takes it."""
+    def size(
+        self, field: str, default: int | None = None, why: str = "", least: int = 1, most: int = LARGEST_SIZE
+    ) -> int:
+        """Read a whole number from *least* to *most*; where a default exists, absent or null takes it."""
         value = self.config.get(field)
         if value is None and default is not None:
             self.default(field, default, why)
@@ -32,8 +35,8 @@ class Fields:
             raise self.refuse(field, "is missing, and it has no default; a whole number is right")
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.refuse(field, f"{shown(value)} is not a whole number; a whole number such as 4096 is right")
-        if not least <= value <= LARGEST_SIZE:
-            raise self.refuse(field, f"{shown(value)} is out of range; from {least} to {LARGEST_SIZE} is right")
+        if not least <= value <= most:
+            raise self.refuse(field, f"{shown(value)} is out of range; from {least} to {most} is right")
         return value
 
     def size_or_null(self, field: str, meaning: str) -> int | None:

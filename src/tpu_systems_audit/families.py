@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from tpu_systems_audit.config import Fields
+from tpu_systems_audit.config import LARGEST_DEPTH, Fields
 from tpu_systems_audit.shapes import Cache, Leaf, Model
 
 SLIDING_ALWAYS = ("mistral", "mixtral", "phi3")
@@ -30,7 +30,7 @@ def build(fields: Fields, notes: tuple[str, ...]) -> Model:
 def _decoder(fields: Fields) -> Model:
     """Every architecture with grouped-query attention and a gated MLP, dense or a mixture."""
     kind = fields.config["model_type"]
-    layers, hidden = fields.size("num_hidden_layers"), fields.size("hidden_size")
+    layers, hidden = fields.size("num_hidden_layers", most=LARGEST_DEPTH), fields.size("hidden_size")
     heads, kv_heads, head_dim = _heads(fields, kind, hidden)
     attention = _attention(fields, kind, hidden, heads * head_dim, kv_heads * head_dim)
     if kind in QUERY_KEY_NORMS:
@@ -88,7 +88,7 @@ def _mlps(fields: Fields, kind: str, layers: int, hidden: int) -> tuple[list, li
     """Groups of layers by their MLP, the inner widths a token passes, experts, and experts per token."""
     if kind not in MIXTURES:
         inner = fields.size("intermediate_size")
-        biased = ("gate", "up", "down") if fields.config.get("mlp_bias") and fields.flag("mlp_bias", False) else ()
+        biased = ("gate", "up", "down") if kind == "llama" and fields.flag("mlp_bias", False) else ()
         return [(layers, _gated("mlp", hidden, inner, biased))], [inner], 0, 0
     of_qwen = kind == "qwen3_moe"
     experts = fields.size("num_experts" if of_qwen else "num_local_experts")
@@ -125,8 +125,7 @@ def _slides(fields: Fields, kind: str, layers: int) -> list[int | None]:
         return [window if slides else None for slides in given]
     if kind in SLIDING_ALWAYS:
         return [fields.size_or_null("sliding_window", "attention to everything")] * layers
-    if kind in ("qwen2", "qwen3", "qwen3_moe") and fields.config.get("use_sliding_window"):
-        fields.flag("use_sliding_window", False)
+    if kind in ("qwen2", "qwen3", "qwen3_moe") and fields.flag("use_sliding_window", False):
         window, first = fields.size("sliding_window"), fields.size("max_window_layers", least=0)
         return [window if i >= first else None for i in range(layers)]
     if kind in ALTERNATING:
@@ -144,7 +143,8 @@ def _caches(windows: list[int | None], values: int, scales: int) -> tuple[Cache,
 
 
 def _gpt2(fields: Fields) -> Model:
-    hidden, layers, heads = fields.size("n_embd"), fields.size("n_layer"), fields.size("n_head")
+    hidden, heads = fields.size("n_embd"), fields.size("n_head")
+    layers = fields.size("n_layer", most=LARGEST_DEPTH)
     if hidden % heads:
         raise fields.refuse("n_head", f"{heads} does not divide n_embd, {hidden}")
     inner = fields.size("n_inner", 4 * hidden, "4 x n_embd")
@@ -170,13 +170,15 @@ def _biased_norms(hidden: int, count: int) -> list[Leaf]:
 
 def _deepseek(fields: Fields) -> Model:
     """Multi-head latent attention, the first layers dense, the others a mixture with shared experts."""
-    hidden, layers, heads = map(fields.size, ("hidden_size", "num_hidden_layers", "num_attention_heads"))
+    hidden, heads = fields.size("hidden_size"), fields.size("num_attention_heads")
+    layers = fields.size("num_hidden_layers", most=LARGEST_DEPTH)
     nope, rope, value, latent = map(fields.size, ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "kv_lora_rank"))
+    biased = fields.flag("attention_bias", False)
     attention = [
-        *_latent_queries(fields, hidden, heads * (nope + rope)),
+        *_latent_queries(fields, hidden, heads * (nope + rope), biased),
         *_matrices("attention", {
             "kv_down": (hidden, latent + rope), "kv_up": (latent, heads * (nope + value)), "o": (heads * value, hidden),
-        }, ("kv_down", "o") if fields.config.get("attention_bias") and fields.flag("attention_bias", False) else ()),
+        }, ("kv_down", "o") if biased else ()),
         Leaf("attention.kv_norm", "norms", (latent,), 1, "norm"),
         Leaf("norm", "norms", (hidden,), 2, "norm"),
     ]  # fmt: skip
@@ -192,11 +194,11 @@ def _deepseek(fields: Fields) -> Model:
     )  # fmt: skip
 
 
-def _latent_queries(fields: Fields, hidden: int, query: int) -> list[Leaf]:
+def _latent_queries(fields: Fields, hidden: int, query: int, with_biases: bool) -> list[Leaf]:
     rank = fields.size_or_null("q_lora_rank", "queries without a latent")
     if rank is None:
         return _matrices("attention", {"q": (hidden, query)})
-    biased = ("q_down",) if fields.config.get("attention_bias") else ()
+    biased = ("q_down",) if with_biases else ()
     shapes = {"q_down": (hidden, rank), "q_up": (rank, query)}
     return [*_matrices("attention", shapes, biased), Leaf("attention.q_norm", "norms", (rank,), 1, "norm")]
 
@@ -229,7 +231,7 @@ def _model(
     return Model(
         fields.name, kind, layers, hidden, intermediate, heads, kv_heads, head_dim, vocab, tuple(leaves), caches,
         largest_layer_parameters=largest, experts=experts, experts_per_token=experts_per_token,
-        positions=fields.size("max_position_embeddings") if fields.config.get("max_position_embeddings") else None,
+        positions=None if fields.config.get("max_position_embeddings") is None else fields.size("max_position_embeddings"),
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class Serving:
 
 @dataclass(frozen=True)
 class Plan:
-    """What one generation answers: chips, slice, and what fills each chip. Bytes over all chips unless named."""
+    """What one generation answers, chips, slice and what fills a chip; bytes over all chips unless named."""
 
     generation: Generation
     basis: str

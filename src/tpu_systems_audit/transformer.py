@@ -66,6 +66,8 @@ def from_config(config: object, name: str) -> Model:
         raise InputError(f"{name}: is not a JSON object; the object of a config.json is right")
     fields, notes = Fields(config, name), []
     text = config.get("text_config")
+    if text is not None and not isinstance(text, dict):
+        raise fields.refuse("text_config", f"{shown(text)} is not an object; the language model's fields are right")
     if isinstance(text, dict) and config.get("model_type") not in supported():
         fields = Fields(text, name, "text_config.")
         whole = shown(config.get("model_type"))
