@@ -1,4 +1,4 @@
-"""How long ``plan`` takes over every bundled model, generation and policy at five budgets, beside one plan of each kind.
+"""How long ``plan`` takes over every bundled model, generation and policy at five budgets, beside one of each.
 
 ``python benchmarks/planning.py [--output FILE]`` prints the result and writes it as JSON.
 The bound is the one the project promises: the whole grid in under 2 s.

@@ -62,6 +62,7 @@ html_theme = "furo"
 html_title = f"TPU Systems v{release}"
 html_math_renderer = "mathml"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"  # else every browser asks the server for one
 html_css_files = ["course.css"]
 html_copy_source = False
 html_show_sphinx = False

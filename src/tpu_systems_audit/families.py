@@ -231,28 +231,21 @@ def _model(
     return Model(
         fields.name, kind, layers, hidden, intermediate, heads, kv_heads, head_dim, vocab, tuple(leaves), caches,
         largest_layer_parameters=largest, experts=experts, experts_per_token=experts_per_token,
-        positions=None if fields.config.get("max_position_embeddings") is None else fields.size("max_position_embeddings"),
+        positions=_positions(fields),
     )  # fmt: skip
 
 
+def _positions(fields: Fields) -> int | None:
+    stated = fields.config.get("max_position_embeddings") is not None
+    return fields.size("max_position_embeddings") if stated else None
+
+
 _BUILDERS: dict[str, Callable[[Fields], Model]] = {
-    **dict.fromkeys(
-        (
-            "llama",
-            "mistral",
-            "mixtral",
-            "qwen2",
-            "qwen3",
-            "qwen3_moe",
-            "gemma",
-            "gemma2",
-            "gemma3_text",
-            "phi3",
-            "gpt_oss",
-        ),
-        _decoder,
-    ),
+    **dict.fromkeys((
+        "llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "phi3",
+        "gpt_oss",
+    ), _decoder),
     "gpt2": _gpt2,
     "deepseek_v2": _deepseek,
     "deepseek_v3": _deepseek,
-}
+}  # fmt: skip
