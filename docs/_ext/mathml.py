@@ -47,7 +47,8 @@ def visit_inline(self, node: nodes.math) -> None:
 
 
 def visit_block(self, node: nodes.math_block) -> None:
-    self.body.append('<div class="course-math">')  # Sphinx has already written the equation's own target
+    # Sphinx has already written the equation's own target. What may scroll must be reachable by key.
+    self.body.append('<div class="course-math" tabindex="0" role="group" aria-label="formula">')
     self.body.append(render(node, block=True))
     if node["number"]:
         number = get_node_equation_number(self, node)
