@@ -24,7 +24,7 @@ nox.options.sessions = ["docs", "check"]
 
 SITE = "docs/_build/html"
 PLAIN = {"PYTHONPATH": "src", "JAX_PLATFORMS": "cpu"}
-LOCKS = {"test": ["test"], "docs": ["docs"], "lint": ["lint"], "nox": ["nox"], "proof": ["proof"]}
+LOCKS = ("test", "docs", "lint", "nox", "proof")  # one for each extra; test comes first and binds the rest
 
 
 def install(session: nox.Session, lock: str) -> None:
@@ -43,9 +43,9 @@ def build(session: nox.Session) -> None:
     session.log(f"The site is in {SITE}; open {SITE}/index.html")
 
 
-def test(session: nox.Session, *arguments: str, **env: str) -> None:
+def test(session: nox.Session, *arguments: str) -> None:
     """Run pytest on every core."""
-    session.run("pytest", "-n", "auto", *arguments, env=PLAIN | env)
+    session.run("pytest", "-n", "auto", *arguments, env=PLAIN)
 
 
 @nox.session
@@ -57,12 +57,9 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Run tests, doctests and staged checks on CPU; ``-- --impl FILE [--stage N]`` checks one learner file."""
+    """Run tests and doctests on CPU."""
     install(session, "test")
-    if "--impl" in " ".join(session.posargs):
-        session.run("python", "projects/tpu-systems-audit/tests/check.py", *session.posargs, env=PLAIN)
-    else:
-        test(session, "--ignore=tests/browser", *session.posargs)
+    test(session, "--ignore=tests/browser", *session.posargs)
 
 
 @nox.session
@@ -70,14 +67,14 @@ def browser(session: nox.Session) -> None:
     """Open the built site in Chromium as a reader would; builds what is missing or stale first."""
     install(session, "test")
     build(session)
-    session.run("pytest", *(session.posargs or ["tests/browser"]), env=PLAIN)
+    test(session, *(session.posargs or ["tests/browser"]))
 
 
 @nox.session
 def thorough(session: nox.Session) -> None:
-    """Run ``check`` with many more drawn examples and full-size inputs, and the package as users install it."""
+    """Run ``check`` with many more drawn examples."""
     install(session, "test")
-    test(session, "--ignore=tests/browser", *session.posargs, THOROUGH="1")
+    test(session, "--ignore=tests/browser", "--hypothesis-profile=thorough", *session.posargs)
 
 
 @nox.session
@@ -102,10 +99,11 @@ def lock(session: nox.Session) -> None:
     """Resolve requirements/*.txt anew; ``-- --upgrade`` also moves what is locked to the newest versions."""
     install(session, "nox")
     # The hosts a package came from are not our users' business, so no index appears in a lock. One version for all
-    # Pythons ("fewest"): what is tested on one is what the others install. test.txt comes first and binds the rest.
+    # Pythons ("fewest"): what is tested on one is what the others install.
     common = ["--universal", "--python-version=3.11", "--fork-strategy=fewest", "--generate-hashes"]
     common += ["--no-header", "--no-emit-index-url", "--no-emit-find-links", "--quiet", *session.posargs]
-    for name, extras in LOCKS.items():
+    for name in LOCKS:
         bound = [] if name == "test" else ["--constraint=requirements/test.txt"]
-        chosen = [f"--extra={extra}" for extra in extras]
-        session.run("uv", "pip", "compile", *common, *bound, *chosen, "pyproject.toml", f"-o=requirements/{name}.txt")
+        session.run(
+            "uv", "pip", "compile", *common, *bound, f"--extra={name}", "pyproject.toml", f"-o=requirements/{name}.txt"
+        )

@@ -1,5 +1,6 @@
-"""Where a benchmark ran, and where its result goes."""
+"""How a benchmark is asked for, where it ran, and where its result goes."""
 
+import argparse
 import datetime
 import json
 import os
@@ -7,6 +8,14 @@ import platform
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("results")
+
+
+def arguments(script: str, about: str | None, rounds: int) -> argparse.Namespace:
+    """Read ``--rounds`` and ``--output`` of the benchmark in the file *script*."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"how often it is measured (default {rounds})")
+    parser.add_argument("--output", type=Path, default=RESULTS / f"{Path(script).stem}.json")
+    return parser.parse_args()
 
 
 def save(output: Path, **figures: object) -> None:

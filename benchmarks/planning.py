@@ -4,13 +4,12 @@
 The bound is the one the project promises: the whole grid in under 2 s.
 """
 
-import argparse
 import statistics
 import time
 from fractions import Fraction
-from pathlib import Path
+from itertools import product
 
-from machine import RESULTS, save
+from machine import arguments, save
 
 from tpu_systems_audit.generations import generations
 from tpu_systems_audit.memory import POLICIES
@@ -23,10 +22,7 @@ BOUND_S = 2
 
 def main() -> None:
     """Measure and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often the grid is planned (default 5)")
-    parser.add_argument("--output", type=Path, default=RESULTS / "planning.json")
-    args = parser.parse_args()
+    args = arguments(__file__, __doc__, rounds=5)
     start = time.perf_counter()
     models = [load(name) for name in model_names()]
     loading_s = time.perf_counter() - start
@@ -45,14 +41,11 @@ def main() -> None:
 
 def planned_in_s(models: list, chips: tuple, budgets: list[Fraction]) -> tuple[float, int]:
     """Plan every combination under every policy; seconds, and how many plans that were."""
-    start, count = time.perf_counter(), 0
-    for model in models:
-        for chip in chips:
-            for policy in POLICIES.values():
-                for budget in budgets:
-                    plan_train(Training(model, policy, budget=budget), chip)
-                    count += 1
-    return time.perf_counter() - start, count
+    asked = list(product(models, chips, POLICIES.values(), budgets))
+    start = time.perf_counter()
+    for model, chip, policy, budget in asked:
+        plan_train(Training(model, policy, budget=budget), chip)
+    return time.perf_counter() - start, len(asked)
 
 
 if __name__ == "__main__":

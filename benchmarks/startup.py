@@ -4,16 +4,14 @@
 The bound is the one the project promises: twice ``python -c pass``, plus 60 ms.
 """
 
-import argparse
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from machine import RESULTS, save
+from machine import arguments, save
 
 COMMANDS = (
     "--version",
@@ -30,10 +28,7 @@ ALLOWANCE_MS = 60
 
 def main() -> None:
     """Measure and report."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=25, help="how often each command runs (default 25)")
-    parser.add_argument("--output", type=Path, default=RESULTS / "startup.json")
-    args = parser.parse_args()
+    args = arguments(__file__, __doc__, rounds=25)
     nothing = [sys.executable, "-c", "pass"]
     runs = {"python -c pass": nothing} | {
         f"tpu-audit {command}": [sys.executable, "-m", "tpu_systems_audit.cli", *command.split()]

@@ -65,19 +65,16 @@ def exact_cases() -> list[dict[str, Any]]:
     return cases
 
 
-@cache
 def published_cases() -> list[dict[str, Any]]:
     """The cases of ``published.toml``, each with the tolerance of its source's rounding."""
     return _toml("published")["case"]
 
 
-@cache
 def left_out() -> dict[str, str]:
     """The ids that the package is not asked, with the reason."""
     return {case["id"]: case["reason"] for case in _toml("left_out")["case"]}
 
 
-@cache
 def derived() -> dict[str, dict[str, Any]]:
     """Answers derived on paper where ``computed`` of a case falls short, by id."""
     return {case["id"]: case for case in _toml("derived")["case"]}
@@ -151,6 +148,7 @@ def show(value: Number | None) -> str:
     return f"{number:,.{decimals}f}".rstrip("0").rstrip(".")
 
 
+@cache
 def _toml(name: str) -> dict[str, list[dict[str, Any]]]:
     return tomllib.loads((CASES / f"{name}.toml").read_text(encoding="utf-8"))
 

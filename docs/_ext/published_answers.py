@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from published_inputs import FLAT, Inputs, Number, decoder, exact, kept
-from published_models import book_18b, without_norms
+from published_models import book_18b, token_bytes, without_norms
 from published_rates import ridge
+from published_states import book_bytes
 
 from tpu_systems_audit.generations import generation, parse_slice
-from tpu_systems_audit.memory import find_policy, policy_from_bytes, serve_state, train_state
+from tpu_systems_audit.memory import find_policy, serve_state, train_state
 from tpu_systems_audit.plan import Training, decode_floor_ms, plan_train
 from tpu_systems_audit.roofline import matmul_intensity
 from tpu_systems_audit.transformer import load
@@ -66,9 +67,8 @@ def noted(x: Inputs) -> Number:
     """The two that stand alone: a policy given as bytes, and the book's 18B model, which is stated in words."""
     if not x:
         return without_norms(book_18b())
-    policy = policy_from_bytes("2,0,0,8")
-    assert policy.weights + policy.moments == x["bytes_per_parameter"]
-    return gib(train_state(int(x["parameters"]), policy).peak_bytes)
+    assert book_bytes(1) == x["bytes_per_parameter"]
+    return gib(book_bytes(x["parameters"]))
 
 
 BY_KIND: dict[str, Callable[[Inputs], Number | Parts]] = {
@@ -76,7 +76,7 @@ BY_KIND: dict[str, Callable[[Inputs], Number | Parts]] = {
     "matmul": lambda x: matmul_intensity(x["m"], x["k"], x["n"], FLAT[x["a_bytes"]]),
     "train_state": state_parts,
     "note": noted,
-    "kv_per_token": lambda x: serve_state(load(x["model"]), 1, 1, kv_dtype=x["kv_dtype"]).kv_bytes_per_token,
+    "kv_per_token": lambda x: token_bytes(x["model"], x["kv_dtype"]),
     "kv_cache": cache_of_model,
     "kv_cache_shape": cache_of_shape,
     "plan": plan_parts,

@@ -67,9 +67,9 @@ def cache_bytes(x: Inputs) -> int:
     return serve_state(model, x.get("seq", 1), 1, kv_dtype=FLAT[x["bytes_per_elem"]]).kv_cache_bytes
 
 
-def token_bytes(name: str) -> int:
-    """What a token adds to the bf16 cache of a bundled model, in bytes."""
-    return serve_state(load(name), 1, 1).kv_bytes_per_token
+def token_bytes(name: str, kv_dtype: str = "bf16") -> int:
+    """What a token adds to the cache of a bundled model, in bytes."""
+    return serve_state(load(name), 1, 1, kv_dtype=kv_dtype).kv_bytes_per_token
 
 
 def free_bytes(topology: str, x: Inputs, weight_bytes: float) -> int:

@@ -69,13 +69,12 @@ STATES: dict[str, Route] = {
     "pp-opt-03": lambda x: optimizer_gb(x, "adam8bit"),
     "pp-hf-02": _fp16_adam_gib,
     "doc-30": lambda x: gib(train_state(x["params"], find_policy("fp32")).peak_bytes),
-    "sb-at-09": lambda x: chips_for(exact(x["state_tb"]) + exact(x["ckpt_tb"]), x["hbm_gb"]),
-    "sb-at-10": lambda x: chips_for(exact(x["state_tb"]) + exact(x["ckpt_tb"]), x["hbm_gb"]),
-    "sb-ai-05": lambda x: book_slice(served_70b(x), x),
-    "sb-ai-06": lambda x: book_slice(served_70b(x), x),
+    **dict.fromkeys(
+        ("sb-at-09", "sb-at-10"), lambda x: chips_for(exact(x["state_tb"]) + exact(x["ckpt_tb"]), x["hbm_gb"])
+    ),
+    **dict.fromkeys(("sb-ai-05", "sb-ai-06"), lambda x: book_slice(served_70b(x), x)),
     **dict.fromkeys(("sb-ai-09", "sb-ai-10", "sb-ai-12"), lambda x: book_slice(kept(x["params"], x["bits"] / 8), x)),
-    "sl-02": lambda x: chips_for(x["total_tb"], x["hbm_gb"]),
-    "sl-08": lambda x: chips_for(x["total_tb"], x["hbm_gb"]),
+    **dict.fromkeys(("sl-02", "sl-08"), lambda x: chips_for(x["total_tb"], x["hbm_gb"])),
     "sb-tpu-02": lambda x: parse_slice(f"v5e:{x['pod_x']}x{x['pod_y']}")[1].hosts,
     "doc-16": lambda x: int(parse_slice(f"v5p:{x['x']}x{x['y']}x{x['z']}")[1].accelerator_type.rpartition("-")[2]),
     "doc-17": lambda x: parse_slice(f"v5p:{x['x']}x{x['y']}x{x['z']}")[1].hosts,

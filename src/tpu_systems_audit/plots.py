@@ -31,6 +31,7 @@ STACK_PARTS = {
     "gradients": ("gradients",),
     "KV cache": ("kv_cache", "kv_scales"),
 }
+PART_HUES = dict(zip([*STACK_PARTS, "activations", "margin"], HUES, strict=False))
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,14 @@ def roofline_plot(model: str = "llama-3-8b") -> Plot:
     """Draw every generation's roof, and real layers of a model at their intensities under the roofs.
 
     Args:
-        model: a bundled model; its query projection and MLP as matrix products, its attention over a cache.
+        model: a bundled model; its MLP as matrix products, its attention over a cache.
     """
     chips, layers = generations(), layer_intensities(model)
     figure, axes = _canvas(4.6)
-    most = 4 * max(ridge for chip in chips if (ridge := ridge_point(chip)))
-    span = [Fraction(1, 2), *(ridge for chip in chips if (ridge := ridge_point(chip))), most]
+    ridges = {chip.name: ridge for chip in chips if (ridge := ridge_point(chip))}
+    most = 4 * max(ridges.values())
+    points = sorted([Fraction(1, 2), *ridges.values(), most])
     for hue, chip in zip(HUES, chips, strict=False):
-        points = sorted(span)
         rates = [float(roofline(chip, x).attainable_tflops) for x in points]
         axes.plot([float(x) for x in points], rates, color=hue, linewidth=1.8)
         axes.annotate(chip.name, (float(most), rates[-1]), (4, 0), textcoords="offset points", va="center")
@@ -66,9 +67,9 @@ def roofline_plot(model: str = "llama-3-8b") -> Plot:
         axes.annotate(label, place, (-3, 0), textcoords="offset points", rotation=90, ha="right", va=edge)
     axes.set(xscale="log", yscale="log", xlim=(0.5, float(most) * 1.9), ylim=(0.4, 4000))
     axes.set(xlabel="intensity, FLOP/byte", ylabel="attainable, bf16 TFLOP/s")
-    ridges = ", ".join(f"{chip.name} at {float(ridge_point(chip) or 0):.0f}" for chip in chips)
+    corners = ", ".join(f"{name} at {float(ridge):.0f}" for name, ridge in ridges.items())
     placed = "; ".join(f"{label}, at {float(x):.0f} FLOP/byte" for label, x in layers.items())
-    alt = f"Rooflines of {len(chips)} generations, ridge points in FLOP/byte: {ridges}. Under them, {model}: {placed}."
+    alt = f"Rooflines of {len(chips)} generations, ridge points in FLOP/byte: {corners}. Under them, {model}: {placed}."
     return Plot(_svg(figure, "roofline"), alt)
 
 
@@ -102,13 +103,14 @@ def stack_plot(plans: Sequence[Plan]) -> Plot:
         plans: of one job, a generation each; one without a slice is named and left empty.
     """
     figure, axes = _canvas(0.42 * len(plans) + 1.3)
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     words = []
     for row, plan in enumerate(plans):
         left, shares = 0.0, chip_shares(plan)
-        for hue, (part, share) in zip(_part_hues(shares), shares.items(), strict=True):
-            axes.barh(row, 100 * share, 0.62, left, color=hue, label=part if part not in seen else None)
-            seen[part] = hue
+        for part, share in shares.items():
+            label = None if part in seen else part
+            axes.barh(row, 100 * share, 0.62, left, color=PART_HUES[part], label=label)
+            seen.add(part)
             left += 100 * share
         axes.barh(row, 100, 0.62, fill=False, edgecolor=INK, linewidth=0.8)
         usable = float(100 * plan.generation.usable_hbm_bytes / plan.generation.hbm_bytes)
@@ -195,7 +197,7 @@ def _svg(figure: "Figure", salt: str) -> str:
     text = target.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    named = set(re.findall(r"(?:#)(\w+)", text))
+    named = set(re.findall(r"#(\w+)", text))
     text = re.sub(r' id="(\w+)"', lambda found: found[0] if found[1] in named else "", text)
     text = re.sub(r' font: ([\d.]+px)[^";]*', r" font-size: \1", text)  # the page's own font
     text = re.sub(
@@ -205,11 +207,6 @@ def _svg(figure: "Figure", salt: str) -> str:
         count=1,
     )
     return re.sub(r"\s*\n\s*", "\n", text).strip()
-
-
-def _part_hues(shares: dict[str, float]) -> list[str]:
-    order = [*STACK_PARTS, "activations", "margin"]
-    return [HUES[order.index(part)] for part in shares]
 
 
 def _bar_name(plan: Plan) -> str:

@@ -125,9 +125,10 @@ def _memory_serve(document: Document) -> list[str]:
 
 def _plan(document: Document) -> list[str]:
     head = ["on", "GiB", "min chips", "slice", "topology", "chips", "GiB/chip", "of HBM", "fits"]
-    serving = "decode_floor_ms" in document["plans"][0]
-    rows = [[*_plan_row(entry), *([_floor(entry)] if serving else [])] for entry in document["plans"]]
-    lines = [*_model(document), _asked(document), "", *table([*head, *(["decode floor"] if serving else [])], rows)]
+    if "decode_floor_ms" in document["plans"][0]:
+        head.append("decode floor")
+    rows = [_plan_row(entry) for entry in document["plans"]]
+    lines = [*_model(document), _asked(document), "", *table(head, rows)]
     said = {entry["generation"]: _said(entry) for entry in document["plans"]}
     first = next(iter(said.values()))
     for_all = [line for line in first if len(said) > 1 and all(line in own for own in said.values())]
@@ -165,12 +166,12 @@ def _plan_row(entry: Document) -> list[str]:
         figure(entry["gib_per_chip"]),
         "–" if share is None else f"{share:.1%}",
         "yes" if entry["fits"] else f"short {figure(entry['short_gib'])} GiB",
+        *([_floor(entry["decode_floor_ms"])] if "decode_floor_ms" in entry else []),
     ]
 
 
-def _floor(entry: Document) -> str:
-    floor = entry["decode_floor_ms"]
-    return "–" if floor is None else f"{figure(floor)} ms"
+def _floor(floor_ms: float | None) -> str:
+    return "–" if floor_ms is None else f"{figure(floor_ms)} ms"
 
 
 def _filling(entry: Document) -> list[str]:
