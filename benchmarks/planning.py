@@ -11,10 +11,9 @@ from itertools import product
 
 from machine import arguments, save
 
-from tpu_systems_audit.generations import generations
-from tpu_systems_audit.memory import POLICIES
-from tpu_systems_audit.plan import Training, plan_train
-from tpu_systems_audit.transformer import load, model_names
+from tpu_systems_audit.chips import generations
+from tpu_systems_audit.models import load, model_names
+from tpu_systems_audit.sizing import POLICIES, Training, plan_train
 
 BUDGETS = [Fraction(tenths, 10) for tenths in (6, 7, 8, 9, 10)]
 BOUND_S = 2

@@ -35,6 +35,7 @@ extensions = [
     "cli_reference",
     "course",
     "mathml",
+    "rooms",
 ]
 exclude_patterns = ["_build"]
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from published import (
+from published.comparison import (
     GROUPS,
     ROUTES,
     Answer,
@@ -16,7 +16,7 @@ from published import (
     published_cases,
     reasons,
 )
-from published_answers import BY_KIND, PRINTED, solve
+from published.exact import BY_KIND, PRINTED, solve
 
 BY_ID = {case["id"]: case for case in (*exact_cases(), *published_cases())}
 COMPUTED = [answer for answer in answers() if answer.computed is not None]

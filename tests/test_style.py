@@ -143,11 +143,15 @@ def test_no_file_names_a_registry_or_a_private_path() -> None:
 # What is written in two places says the same
 
 
-def test_the_api_page_has_every_public_module_once_and_no_other() -> None:
-    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\.\. automodule:: (\S+)$", page, re.MULTILINE)
-    modules = [module_name(path) for path in MODULES if not path.stem.startswith("_")]
-    assert sorted(shown) == sorted(modules)
+def test_the_reference_has_a_page_for_every_room_and_no_other() -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "docs/reference/package").glob("*.md")}
+    index = pages.pop("index")
+    rooms = {module_name(path).removeprefix(f"{PACKAGE.name}.") for path in MODULES if path.parent == PACKAGE}
+    rooms |= {path.parent.name for path in MODULES if path.stem == "__init__"}
+    rooms -= {PACKAGE.name}
+    assert set(pages) == rooms == set(re.findall(r"^(\w+)$", index, re.MULTILINE))
+    for room, page in pages.items():
+        assert f".. automodule:: {PACKAGE.name}.{room}\n" in page
 
 
 def names(requirements: list[str]) -> set[str]:

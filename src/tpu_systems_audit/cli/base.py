@@ -1,0 +1,49 @@
+"""What every command of ``tpu-audit`` shares: how it is added, how it refuses, and how its answer is wrapped."""
+
+import argparse
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from tpu_systems_audit import __version__
+from tpu_systems_audit.units import InputError
+
+SCHEMA = 1
+
+Document = dict[str, object]
+Commands = argparse._SubParsersAction
+Run = Callable[[argparse.Namespace], tuple[Document, int]]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose every complaint is one line."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(allow_abbrev=False, **settings)
+        # Newer Pythons take -7e9 for a value, older ones for an unknown flag; only as a value can it be refused well.
+        self._negative_number_matcher = re.compile(r"-[\d.]")
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line."""
+        raise InputError(" ".join(message.split()))
+
+
+def command(commands: Commands, name: str, summary: str) -> argparse.ArgumentParser:
+    """Add a command, its summary shown in the list of commands and on its own page."""
+    parser: argparse.ArgumentParser = commands.add_parser(name, help=summary, description=summary)
+    return parser
+
+
+def finish(parser: argparse.ArgumentParser, run: Run) -> None:
+    """Give a command its ``--json`` and the function that answers it: a document and the exit status."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
+    parser.set_defaults(run=run)
+
+
+def document(command: str, **answer: object) -> Document:
+    """Wrap an answer with the schema's number and the package's version.
+
+    >>> document("roofline", bound="hbm")["schema"]
+    1
+    """
+    return {"schema": SCHEMA, "version": __version__, "command": command, **answer}

@@ -1,0 +1,27 @@
+"""What the pages show: tables, drawings, and numbers as words."""
+
+from tpu_systems_audit.course.plots import (
+    Plot,
+    chip_shares,
+    layer_intensities,
+    roofline_plot,
+    stack_plot,
+    staircase_plot,
+)
+from tpu_systems_audit.course.site import RESULTS, ROOT, Html, figure, premise, say, table
+
+__all__ = [
+    "RESULTS",
+    "ROOT",
+    "Html",
+    "Plot",
+    "chip_shares",
+    "figure",
+    "layer_intensities",
+    "premise",
+    "roofline_plot",
+    "say",
+    "stack_plot",
+    "staircase_plot",
+    "table",
+]
