@@ -6,14 +6,13 @@ HBM capacity is quoted in GiB and bandwidth in GB/s, as the vendor means them.
 
 import re
 from fractions import Fraction
-from typing import Final
 
-GIB: Final = 2**30
-GB: Final = 10**9
+GIB = 2**30
+GB = 10**9
 
-DTYPE_BITS: Final = {"fp32": 32, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+DTYPE_BITS = {"fp32": 32, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 
-LARGEST_COUNT: Final = 10**18
+LARGEST_COUNT = 10**18
 
 _NUMBER = re.compile(r"\d+(_\d+)*(\.\d+)?([eE][+-]?\d{1,3})?", re.ASCII)
 

@@ -3,7 +3,6 @@
 Every figure stands in ``generations.toml`` with its source and date; this module only reads it.
 """
 
-import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -164,6 +163,8 @@ def _slice_hint(key: str) -> str:
 
 @cache
 def _data() -> dict:
+    import tomllib  # commands that name no chip do without it
+
     return tomllib.loads(DATA.read_text(encoding="utf-8"))
 
 

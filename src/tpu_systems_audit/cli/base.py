@@ -1,12 +1,17 @@
 """What every command of ``tpu-audit`` shares: how it is added, how it refuses, and how its answer is wrapped."""
 
+from __future__ import annotations
+
 import argparse
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
 
 from tpu_systems_audit import __version__
 from tpu_systems_audit.units import InputError
+
+TYPE_CHECKING = False  # type checkers take it for true; importing it would import typing, a tenth of the start
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 SCHEMA = 1
 

@@ -1,13 +1,18 @@
 """What each command answers, as one JSON document: the keys that others rely on, units in their names."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from tpu_systems_audit.chips import PEAK_DTYPES, Generation, Roofline, Slice, ridge_point, sources
 from tpu_systems_audit.cli.base import Document, document
-from tpu_systems_audit.models import Model
-from tpu_systems_audit.sizing import Job, Plan, ServeState, TrainState
 from tpu_systems_audit.units import gib
+
+if TYPE_CHECKING:  # a command about chips alone starts without these rooms
+    from tpu_systems_audit.models import Model
+    from tpu_systems_audit.sizing import Job, Plan, ServeState, TrainState
 
 
 def generation_entry(chip: Generation) -> Document:

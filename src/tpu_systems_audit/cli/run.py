@@ -4,14 +4,13 @@ Exit status: 0 done, 1 the answer is no, 2 the input was wrong (one line on stde
 """
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
 from tpu_systems_audit import __version__
-from tpu_systems_audit.cli.base import Parser
+from tpu_systems_audit.cli.base import Document, Parser
 from tpu_systems_audit.units import InputError
 
 # The module that adds each command. Only that of the command asked for is imported: the others' rooms cost time.
@@ -51,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     try:
-        print(json.dumps(answer, indent=1, allow_nan=False) if args.json else _text(answer), flush=True)
+        print(_json(answer) if args.json else _text(answer), flush=True)
     except BrokenPipeError:  # the reader, such as head, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return int(status)
@@ -63,7 +62,14 @@ def _families(words: Sequence[str]) -> list[str]:
     return [FAMILIES[words[0]]] if words and words[0] in FAMILIES else list(dict.fromkeys(FAMILIES.values()))
 
 
-def _text(answer: dict[str, object]) -> str:
-    from tpu_systems_audit.cli.report import text  # not needed for JSON
+# What prints an answer is imported when one is there: the start is short, and a refusal needs neither.
+def _json(answer: Document) -> str:
+    import json
+
+    return json.dumps(answer, indent=1, allow_nan=False)
+
+
+def _text(answer: Document) -> str:
+    from tpu_systems_audit.cli.report import text
 
     return text(answer)
