@@ -7,7 +7,6 @@ from published.inputs import FLAT, Inputs, Number, decoder, exact, kept
 from published.models import book_18b, token_bytes, without_norms
 from published.rates import ridge
 from published.states import book_bytes
-
 from tpu_systems_audit.chips import generation, matmul_intensity, parse_slice
 from tpu_systems_audit.models import load
 from tpu_systems_audit.sizing import Training, decode_floor_ms, find_policy, plan_train, serve_state, train_state

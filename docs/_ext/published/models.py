@@ -4,7 +4,6 @@ from fractions import Fraction
 from math import floor
 
 from published.inputs import FLAT, Inputs, Number, Route, decoder, exact, kept
-
 from tpu_systems_audit.chips import parse_slice
 from tpu_systems_audit.models import Cache, Leaf, Model, from_config, load
 from tpu_systems_audit.sizing import serve_state

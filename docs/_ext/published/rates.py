@@ -3,7 +3,6 @@
 from fractions import Fraction
 
 from published.inputs import TERA, Inputs, Number, Route, chip, exact
-
 from tpu_systems_audit.chips import Generation, generation, matmul_intensity, parse_slice, ridge_point, roofline
 from tpu_systems_audit.units import GB, gib
 

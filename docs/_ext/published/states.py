@@ -4,7 +4,6 @@ from fractions import Fraction
 
 from published.inputs import TERA, Inputs, Number, Route, exact, kept
 from published.models import served_70b
-
 from tpu_systems_audit.chips import generation, parse_slice
 from tpu_systems_audit.sizing import find_policy, min_chips, policy_from_bytes, train_state
 from tpu_systems_audit.units import GB, GIB, gib

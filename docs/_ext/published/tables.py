@@ -3,7 +3,6 @@
 from html import escape
 
 from published.comparison import GROUPS, Answer, answers, left_out, published_cases, reader_source, show
-
 from tpu_systems_audit.course import Html, table
 from tpu_systems_audit.units import GB
 
