@@ -23,6 +23,7 @@ nox.options.reuse_venv = "yes"
 nox.options.sessions = ["docs", "check"]
 
 SITE = "docs/_build/html"
+CHECKER = "projects/tpu-systems-audit/tests/check.py"
 PLAIN = {"PYTHONPATH": "src", "JAX_PLATFORMS": "cpu"}
 LOCKS = ("test", "docs", "lint", "nox", "proof")  # one for each extra; test comes first and binds the rest
 
@@ -57,9 +58,12 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Run tests and doctests on CPU."""
+    """Run tests, doctests and staged checks on CPU; ``-- --impl FILE [--stage N]`` checks one learner's file."""
     install(session, "test")
-    test(session, "--ignore=tests/browser", *session.posargs)
+    if any(argument.startswith("--impl") for argument in session.posargs):
+        session.run("python", CHECKER, *session.posargs, env=PLAIN)
+        return
+    test(session, "--ignore=tests/browser", "-m", "not slow", *session.posargs)
 
 
 @nox.session
@@ -72,7 +76,7 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def thorough(session: nox.Session) -> None:
-    """Run ``check`` with many more drawn examples."""
+    """Run ``check`` with many more drawn examples, and what takes too long for it."""
     install(session, "test")
     test(session, "--ignore=tests/browser", "--hypothesis-profile=thorough", *session.posargs)
 

@@ -23,3 +23,15 @@ def test_a_command_prints_what_the_readme_shows(
     monkeypatch.chdir(ROOT)
     assert main(command.split()) == 0
     assert capsys.readouterr().out == output
+
+
+def test_the_readme_leads_with_set_up_then_the_learners_lines_then_the_engineers() -> None:
+    commands = re.findall(r"^\$ (.+)$", README, re.MULTILINE)
+    check = "python3 projects/tpu-systems-audit/tests/check.py"
+    assert commands[:4] == [
+        "python3 noxfile.py -s docs",
+        "python3 noxfile.py -s check",
+        f"{check} --start",
+        f"{check} --stage all --impl projects/tpu-systems-audit/work/model.py",
+    ]
+    assert commands[4] == "python3 -m pip install ."

@@ -17,6 +17,7 @@ ROOMS: dict[str, set[str]] = {
     "units": set(),
     "models": {"units"},
     "chips": {"units"},
+    "checker": {"units"},
     "sizing": {"chips", "models", "units"},
     "course": {"chips", "models", "sizing", "units"},
     "cli": {"chips", "models", "sizing", "units"},

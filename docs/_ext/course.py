@@ -14,7 +14,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 ROOT = Path(__file__).parents[2]
 READ_BY_PAGES = (
-    *("src", "tests/cases", "benchmarks/results"),
+    *("src", "projects", "tests/cases", "benchmarks/results"),
     *("docs/_ext", "docs/_static", "docs/_kernels", "docs/premises.toml"),
 )
 
@@ -70,7 +70,7 @@ def digest() -> str:
     for top in READ_BY_PAGES:
         path = ROOT / top
         for each in sorted(path.rglob("*") if path.is_dir() else [path]):
-            if each.is_file() and "__pycache__" not in each.parts:
+            if each.is_file() and not {"__pycache__", "work"} & set(each.relative_to(ROOT).parts):
                 total.update(f"{each.relative_to(ROOT)} {each.stat().st_size}\n".encode() + each.read_bytes())
     return total.hexdigest()
 

@@ -66,7 +66,7 @@ def whole(text: str, name: str, *, least: int = 1, most: int = LARGEST_COUNT) ->
     Traceback (most recent call last):
     tpu_systems_audit.units.InputError: parameters: '1e400' is out of range; a whole number from 1 to 1e18 is right
     """
-    top = f"{most:.0e}".replace("+", "") if most >= 10**9 else str(most)
+    top = f"{most:.0e}".replace("e+0", "e").replace("e+", "e") if most >= 10**9 else str(most)
     right = f"a whole number from {least} to {top} is right"
     if text.strip().startswith("-") and text.strip()[1:2].isdigit():
         raise InputError(f"{name}: {shown(text)} is negative; {right}")

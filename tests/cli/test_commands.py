@@ -198,6 +198,8 @@ def test_a_bad_config_is_refused_in_one_line(
         ("memory train 7b", "7e9"),
         ("memory train llama-3-9b", "llama-3-8b"),
         ("memory train no/such/config.json", "no/such/config.json"),
+        ("memory train .", "is a directory"),
+        ("memory train ..", "is a directory"),
         ("memory train 7e9 --policy mixed", "mixed-bf16"),
         ("memory train 7e9 --optimizer adamww", "adamw"),
         ("memory train 7e9 --optimizer muon", "bare count"),

@@ -546,6 +546,7 @@ def file_refusal(path: Path) -> str:
         (b'{"hidden_size": NaN}', "holds NaN"),
         (b'{"hidden_size": -Infinity}', "holds -Infinity"),
         (b'{"hidden_size": 1, "hidden_size": 2}', "'hidden_size' stands in it twice"),
+        (b'{"tie_word_embeddings": 1, "tie_word_embeddings": true}', "'tie_word_embeddings' stands in it twice"),
         (b'{"hidden_size": ' + b"9" * 5000 + b"}", "too long"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"a":' * 200_000, "nested too deeply"),

@@ -160,7 +160,7 @@ def _policy(args: argparse.Namespace) -> Policy:
 
 def _model_or_count(source: str) -> Model | int:
     """A bare count where the text is a number, else a model by its name or path."""
-    if re.fullmatch(r"[-+]?[\d._]+([eE][-+]?\d+)?", source.strip()):
+    if re.fullmatch(r"[-+]?[._]?\d[\d._]*([eE][-+]?\d+)?", source.strip()):
         return whole(source, "parameters")
     if re.fullmatch(r"[\d.]+[bBmM]", source.strip()):
         raise InputError(f"MODEL: {shown(source)} is neither a name nor a count; write 7e9 for seven billion")

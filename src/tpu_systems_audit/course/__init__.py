@@ -8,6 +8,7 @@ from tpu_systems_audit.course.plots import (
     stack_plot,
     staircase_plot,
 )
+from tpu_systems_audit.course.shell import shell
 from tpu_systems_audit.course.site import RESULTS, ROOT, Html, figure, premise, say, table
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "premise",
     "roofline_plot",
     "say",
+    "shell",
     "stack_plot",
     "staircase_plot",
     "table",

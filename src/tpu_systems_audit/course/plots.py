@@ -196,8 +196,8 @@ def _svg(figure: "Figure", salt: str) -> str:
     text = target.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL)
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    named = set(re.findall(r"#(\w+)", text))
-    text = re.sub(r' id="(\w+)"', lambda found: found[0] if found[1] in named else "", text)
+    named = set(re.findall(r"#([\w.]+)", text))
+    text = re.sub(r' id="([^"]+)"', lambda found: found[0] if found[1] in named else "", text)
     text = re.sub(r' font: ([\d.]+px)[^";]*', r" font-size: \1", text)  # the page's own font
     text = re.sub(
         r'<svg [^>]*?viewBox="([^"]*)"[^>]*>',

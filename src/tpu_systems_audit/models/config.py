@@ -134,7 +134,7 @@ def _once(name: str) -> Callable[[list[tuple[str, object]]], dict]:
     def build(pairs: list[tuple[str, object]]) -> dict:
         built: dict = {}
         for key, value in pairs:
-            if key in built and built[key] != value:
+            if key in built and repr(built[key]) != repr(value):  # 1 and true are equal, but not the same
                 raise InputError(f"{name}: {shown(key)} stands in it twice with different values; once is right")
             built[key] = value
         return built
