@@ -51,7 +51,11 @@ myst_heading_anchors = 3  # links to "#kv-cache"
 
 autodoc_member_order = "bysource"  # modules are written to be read from the top
 python_display_short_literal_types = True
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
 nitpick_ignore = [("py:class", "argparse._SubParsersAction")]  # Python documents it under no name
+nitpick_ignore_regex = [  # packages whose pages are not linked
+    ("py:class", r"(numpy|np|matplotlib)\..*|Axes|Figure|ArrayLike|NDArray.*|Shape|Dot")
+]
 # Inventories of our own: links go to the real documentation, and no build asks the network.
 compile_inventory(HERE / "_inventories/python.txt", HERE / "_build/inventories/python.inv")
 intersphinx_mapping = {"python": ("https://docs.python.org/3", "_build/inventories/python.inv")}

@@ -32,9 +32,9 @@ def markdown(parser: argparse.ArgumentParser, level: int = 2) -> str:
 
 
 def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield the parsers at the ends of the tree, in the order in which they were added."""
+    """Yield the parsers that answer something, in the order in which they were added."""
     below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    if not below:
+    if not below or parser.get_default("run"):
         yield parser
     for action in below:
         for child in dict.fromkeys(action.choices.values()):
@@ -43,7 +43,12 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 def section(parser: argparse.ArgumentParser, level: int) -> str:
     """Write one command: what it does, how it is called, what each argument means, and which exclude each other."""
-    shown = [action for action in parser._actions if action.help != argparse.SUPPRESS and action.dest != "help"]
+    shown = [
+        action
+        for action in parser._actions
+        if action.help != argparse.SUPPRESS
+        and not isinstance(action, argparse._HelpAction | argparse._SubParsersAction)
+    ]
     rows = [f"| `{written(action)}` | {(action.help or '').replace('|', chr(92) + '|')} |" for action in shown]
     parts = [
         f"{'#' * level} {parser.prog}",

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable
 
 from tpu_systems_audit import __version__
-from tpu_systems_audit.units import InputError
+from tpu_systems_audit.units import InputError, shown
 
 TYPE_CHECKING = False  # type checkers take it for true; importing it would import typing, a tenth of the start
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Any, NoReturn
 
 SCHEMA = 1
@@ -43,6 +44,26 @@ def finish(parser: argparse.ArgumentParser, run: Run) -> None:
     """Give a command its ``--json`` and the function that answers it: a document and the exit status."""
     parser.add_argument("--json", action="store_true", help="print one JSON document and nothing else")
     parser.set_defaults(run=run)
+
+
+def write_new(path: Path, flag: str, text: str) -> None:
+    """Write a file that is not there yet.
+
+    Args:
+        path: of the file.
+        flag: what carries the path, for the message.
+        text: its content.
+
+    Raises:
+        InputError: when something is there already, or it cannot be written.
+    """
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise InputError(f"{flag}: {shown(path)} is there already and was kept; a new name is right") from None
+    except OSError as error:
+        raise InputError(f"{flag}: {shown(path)}: {error.strerror}; a file that can be written is right") from None
 
 
 def document(command: str, **answer: object) -> Document:

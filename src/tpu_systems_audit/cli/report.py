@@ -5,15 +5,6 @@ from collections.abc import Callable, Sequence
 Document = dict
 
 
-def text(document: Document) -> str:
-    """Render a document that the command line answers as text.
-
-    Args:
-        document: from ``documents``.
-    """
-    return "\n".join(_RENDERERS[document["command"]](document))
-
-
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Lay out rows under a head, the first column to the left and the others to the right.
 
@@ -191,7 +182,7 @@ def _filling(entry: Document) -> list[str]:
     return lines
 
 
-_RENDERERS: dict[str, Callable[[Document], list[str]]] = {
+RENDERERS: dict[str, Callable[[Document], list[str]]] = {
     "generations": _generations,
     "roofline": _roofline,
     "memory train": _memory_train,

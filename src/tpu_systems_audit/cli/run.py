@@ -14,7 +14,15 @@ from tpu_systems_audit.cli.base import Document, Parser
 from tpu_systems_audit.units import InputError
 
 # The module that adds each command. Only that of the command asked for is imported: the others' rooms cost time.
-FAMILIES = {"generations": "chips", "roofline": "chips", "memory": "sizing", "plan": "sizing"}
+FAMILIES = {
+    "generations": "chips",
+    "roofline": "chips",
+    "memory": "sizing",
+    "plan": "sizing",
+    "precision": "precision",
+}
+# The module with the words for a family's documents.
+REPORTS = {"chips": "report", "sizing": "report", "precision": "report_precision"}
 
 
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -26,7 +34,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     >>> build_parser().prog
     'tpu-audit'
     """
-    parser = Parser(prog="tpu-audit", description="Size TPU memory and find what bounds a kernel.")
+    parser = Parser(prog="tpu-audit", description="Size TPU memory, find what bounds a kernel, bound precision error.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for family in _families(words):
@@ -70,6 +78,6 @@ def _json(answer: Document) -> str:
 
 
 def _text(answer: Document) -> str:
-    from tpu_systems_audit.cli.report import text
-
-    return text(answer)
+    command = str(answer["command"])
+    report = import_module(f"tpu_systems_audit.cli.{REPORTS[FAMILIES[command.split()[0]]]}")
+    return "\n".join(report.RENDERERS[command](answer))

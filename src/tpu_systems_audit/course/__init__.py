@@ -7,7 +7,9 @@ from tpu_systems_audit.course.plots import (
     roofline_plot,
     stack_plot,
     staircase_plot,
+    standalone,
 )
+from tpu_systems_audit.course.plots_precision import drift_plot
 from tpu_systems_audit.course.shell import shell
 from tpu_systems_audit.course.site import RESULTS, ROOT, Html, figure, premise, say, table
 
@@ -17,6 +19,7 @@ __all__ = [
     "Html",
     "Plot",
     "chip_shares",
+    "drift_plot",
     "figure",
     "layer_intensities",
     "premise",
@@ -25,5 +28,6 @@ __all__ = [
     "shell",
     "stack_plot",
     "staircase_plot",
+    "standalone",
     "table",
 ]

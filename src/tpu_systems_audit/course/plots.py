@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from html import escape
 from typing import TYPE_CHECKING
 
 from tpu_systems_audit.chips import generation, generations, matmul_intensity, ridge_point, roofline
@@ -48,7 +49,7 @@ def roofline_plot(model: str = "llama-3-8b") -> Plot:
         model: a bundled model; its MLP as matrix products, its attention over a cache.
     """
     chips, layers = generations(), layer_intensities(model)
-    figure, axes = _canvas(4.6)
+    figure, axes = canvas(4.6)
     ridges = {chip.name: ridge for chip in chips if (ridge := ridge_point(chip))}
     most = 4 * max(ridges.values())
     points = sorted([Fraction(1, 2), *ridges.values(), most])
@@ -69,7 +70,7 @@ def roofline_plot(model: str = "llama-3-8b") -> Plot:
     corners = ", ".join(f"{name} at {float(ridge):.0f}" for name, ridge in ridges.items())
     placed = "; ".join(f"{label}, at {float(x):.0f} FLOP/byte" for label, x in layers.items())
     alt = f"Rooflines of {len(chips)} generations, ridge points in FLOP/byte: {corners}. Under them, {model}: {placed}."
-    return Plot(_svg(figure, "roofline"), alt)
+    return Plot(svg_text(figure, "roofline"), alt)
 
 
 def layer_intensities(model: str, sequences: int = 64, prompt: int = 2048) -> dict[str, Fraction]:
@@ -101,7 +102,7 @@ def stack_plot(plans: Sequence[Plan]) -> Plot:
     Args:
         plans: of one job, a generation each; one without a slice is named and left empty.
     """
-    figure, axes = _canvas(0.42 * len(plans) + 1.3)
+    figure, axes = canvas(0.42 * len(plans) + 1.3)
     seen: set[str] = set()
     words = []
     for row, plan in enumerate(plans):
@@ -123,7 +124,7 @@ def stack_plot(plans: Sequence[Plan]) -> Plot:
     axes.grid(False)
     figure.legend(loc="outside upper left", ncols=len(seen), frameon=False, handlelength=0.9, columnspacing=1.1)
     dashed = f"The dashed line is the budget of {float(plans[0].budget):.0%}, the tick the usable HBM. "
-    return Plot(_svg(figure, "stack" + "".join(words)), dashed + ". ".join(words) + ".")
+    return Plot(svg_text(figure, "stack" + "".join(words)), dashed + ". ".join(words) + ".")
 
 
 def chip_shares(plan: Plan) -> dict[str, float]:
@@ -150,7 +151,7 @@ def staircase_plot(mark: int, names: Sequence[str] = ("v5e", "v6e", "v5p")) -> P
         mark: parameters of the model size to point out.
         names: the generations.
     """
-    figure, axes = _canvas(4.2)
+    figure, axes = canvas(4.2)
     sizes = [round(10 ** (9 + 3 * step / 480)) for step in range(481)]
     words = []
     for hue, name in zip(HUES, names, strict=False):
@@ -169,11 +170,15 @@ def staircase_plot(mark: int, names: Sequence[str] = ("v5e", "v6e", "v5p")) -> P
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _: f"{value:g}")
     alt = f"Chips against model size. At {mark / 1e9:g} billion parameters, {'; '.join(words)}."
-    return Plot(_svg(figure, "staircase"), alt)
+    return Plot(svg_text(figure, "staircase"), alt)
 
 
-def _canvas(height_in: float) -> "tuple[Figure, Axes]":
-    """Make a figure with one pair of axes, drawn in black."""
+def canvas(height_in: float) -> "tuple[Figure, Axes]":
+    """Make a figure with one pair of axes, drawn in black.
+
+    Args:
+        height_in: of the figure, in inches.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
@@ -186,8 +191,13 @@ def _canvas(height_in: float) -> "tuple[Figure, Axes]":
         return figure, axes
 
 
-def _svg(figure: "Figure", salt: str) -> str:
-    """Write a figure without what changes from build to build, or what would repeat an id on a page."""
+def svg_text(figure: "Figure", salt: str) -> str:
+    """Write a figure without what changes from build to build, or what would repeat an id on a page.
+
+    Args:
+        figure: from ``canvas``.
+        salt: names the figure; two of one name would share their ids.
+    """
     import matplotlib
 
     target = io.StringIO()
@@ -223,3 +233,18 @@ def _in_words(plan: Plan, shares: dict[str, float]) -> str:
 def _step_in_words(plan: Plan) -> str:
     ordered = f"{plan.slice.chips} ordered" if plan.slice else "no slice holds it"
     return f"{plan.generation.name}: {plan.min_chips} needed, {ordered}"
+
+
+def standalone(plot: Plot) -> str:
+    """Make a drawing a file of its own, readable on a light and on a dark ground.
+
+    Args:
+        plot: of this package's own making.
+    """
+    dark = "@media(prefers-color-scheme:dark){svg{color:#e6e9ec;background:#14171a}}"
+    style = f"<style>svg{{color:#1b1f24;background:#fff}}{dark}</style>"
+    named = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(plot.alt)}" font-family="sans-serif"'
+    )
+    head, _, body = plot.svg.replace(' aria-hidden="true"', "").partition(">")
+    return f"{head.replace('<svg', named)}>{style}{body}\n"
