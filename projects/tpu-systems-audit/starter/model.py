@@ -39,3 +39,38 @@ def min_chips(required_gib, hbm_gib_per_chip, budget=0.8):
     budget: the share of each chip's HBM that may be used, above 0 and at most 1.
     """
     raise NotImplementedError("read lesson tpu-03, Chips and slices")
+
+
+def quantize_int8(x, axis):
+    """Return (codes, scale): int8 codes in -127…127, and the float32 scale of each group, its axis kept with length 1.
+
+    x: two-dimensional, float32; NaN and infinity raise ValueError.
+    axis: the axis that is reduced over, so that 1 gives a scale for each row; None gives one for all of x.
+    A group of zeros has scale 1. Ties round to the even code.
+    """
+    raise NotImplementedError("read lesson tpu-06, Quantize to INT8")
+
+
+def int8_matmul(x, w):
+    """Return x @ w in float32: x quantized for each row, w for each column, products summed in int32, then rescaled.
+
+    x, w: two-dimensional, float32.
+    """
+    raise NotImplementedError("read lesson tpu-06, Quantize to INT8")
+
+
+def bf16_matmul(x, w):
+    """Return x @ w in float32: both rounded to bf16, jax.lax.dot_general with sums in float32.
+
+    x, w: two-dimensional, float32.
+    """
+    raise NotImplementedError("read lesson tpu-06, Round to BF16")
+
+
+def error_summary(x, w):
+    """Return {"bf16": {"max_abs": …, "rel_fro": …}, "int8": {…}}: how far bf16_matmul and int8_matmul are off.
+
+    The reference is the product of x and w as they come, in float64.
+    max_abs is the largest absolute difference, rel_fro the Frobenius norm of the difference over the reference's.
+    """
+    raise NotImplementedError("read lesson tpu-06, Bound the error")

@@ -11,10 +11,11 @@ PROJECT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(PROJECT.parents[1] / "src"), str(PROJECT / "tests")]
 
 from stage1 import STAGE_1
+from stage2 import STAGE_2
 
-from tpu_systems_audit.checker import Stage, main
+from tpu_systems_audit.checker import main
 
-STAGES = (STAGE_1, Stage(2, (), missing="it comes with lesson tpu-06, which is not in this revision"))
+STAGES = (STAGE_1, STAGE_2)
 
 if __name__ == "__main__":
     sys.exit(main(PROJECT, STAGES, sys.argv[1:]))
