@@ -1,7 +1,9 @@
 """The precision commands: what a person types, what comes back, and the exit status."""
 
 import json
+import os
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,9 +38,9 @@ def hangs(a, b):
     while True: pass
 started = []
 def leaves_somebody(a, b):
-    import subprocess
+    import os, subprocess
     if not started:
-        started.append(subprocess.Popen(["sleep", "321"]))
+        started.append(subprocess.Popen(["sleep", f"{os.getppid()}.321"]))
     return wide(a, b)
 number = 3
 """
@@ -156,8 +158,11 @@ def test_what_a_dot_prints_is_not_in_the_answer(run: Run, dots: str) -> None:
 
 def test_what_a_dot_starts_is_ended_with_it(run: Run, dots: str) -> None:
     run("precision", "probe", "--dot", f"{dots}:leaves_somebody", "--shape", "2,8,2")
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"sleep\x00321" in _read(path)]
-    assert left == []
+    mark = f"sleep\0{os.getpid()}.321".encode()
+    until = time.monotonic() + 20  # an ended process takes a moment to be gone
+    while left := [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark in _read(path)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
 
 
 def _read(path: Path) -> bytes:
