@@ -11,6 +11,7 @@ if __name__ == "__main__":
     run_nox(sys.argv[1:])
 
 import hashlib
+import time
 from pathlib import Path
 
 import nox
@@ -24,8 +25,20 @@ nox.options.sessions = ["docs", "check"]
 
 SITE = "docs/_build/html"
 CHECKER = "projects/tpu-systems-audit/tests/check.py"
+SOLUTION = "projects/tpu-systems-audit/solution/model.py"
 PLAIN = {"PYTHONPATH": "src", "JAX_PLATFORMS": "cpu"}
-LOCKS = ("test", "docs", "lint", "nox", "proof")  # one for each extra; test comes first and binds the rest
+GOOGLE = "0x1ae0"  # makes network cards and disks too, so the device counts
+TPU_DEVICES = ("0x0027", "0x005e", "0x0062", "0x0063", "0x006f", "0x0076")  # v2 and v3, v4, v5p, v5e, v6e, tpu7x
+LOCKS = ("test", "docs", "lint", "nox", "proof", "tpu")  # one for each extra; test comes first and binds the rest
+
+
+def has_tpu() -> bool:
+    """Say whether a TPU is on the PCI bus; asking JAX would need it installed first."""
+    devices = Path("/sys/bus/pci/devices").glob("*")
+    return any(
+        (device / "vendor").read_text().strip() == GOOGLE and (device / "device").read_text().strip() in TPU_DEVICES
+        for device in devices
+    )
 
 
 def install(session: nox.Session, lock: str) -> None:
@@ -82,10 +95,37 @@ def thorough(session: nox.Session) -> None:
 
 
 @nox.session
+def tpu(session: nox.Session) -> None:
+    """Run stage 2 on a TPU, capture, audit, sign and attach a trace; ``-- --rehearse`` does so on CPU."""
+    rehearse = session.posargs == ["--rehearse"]
+    if session.posargs and not rehearse:
+        session.error(f"{' '.join(session.posargs)}: is not known here; --rehearse is, or nothing")
+    if not rehearse and not has_tpu():
+        session.error("no TPU on this machine; python3 noxfile.py -s tpu -- --rehearse does the same steps on the CPU")
+    install(session, "tpu")
+    platform = "cpu" if rehearse else "tpu"
+    folder = Path(session.create_tmp()) / f"{platform}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder.mkdir(parents=True)
+    environment = PLAIN | {"PYTHONPATH": str(Path("src").resolve()), "JAX_PLATFORMS": platform}
+    audit = ["python", "-m", "tpu_systems_audit.cli"]
+    summary, receipt = folder / "precision.json", folder / "receipt.json"
+    session.run("python", CHECKER, "--impl", SOLUTION, "--stage", "2", env=environment)
+    with summary.open("w", encoding="utf-8") as file:
+        session.run(*audit, "precision", "--json", env=environment, stdout=file)
+    session.run(*audit, "trace", "capture", str(folder), env=environment)
+    create = ["receipt", "create", str(folder), "--output", str(receipt), "--precision", str(summary)]
+    session.run(*audit, *create, env=environment)
+    session.run(*audit, "receipt", "verify", str(receipt), "--trace", str(folder), env=environment)
+    session.run(*audit, "receipt", "attach", str(receipt), "--trace", str(folder), env=environment)
+    told = "a rehearsal on the CPU, which stands on no rung" if rehearse else "attached"
+    session.log(f"{told}; the next docs build shows it")
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Measure what the project claims about speed, into benchmarks/results/."""
     install(session, "test")
-    for script in ("startup", "planning"):
+    for script in ("startup", "planning", "traces", "xprof_overview"):
         session.run("python", f"benchmarks/{script}.py", *session.posargs, env=PLAIN)
 
 

@@ -20,11 +20,15 @@ ROOMS: dict[str, set[str]] = {
     "checker": {"units"},
     "sizing": {"chips", "models", "units"},
     "precision": {"units"},
-    "course": {"chips", "models", "precision", "sizing", "units"},
-    "cli": {"chips", "course", "models", "precision", "sizing", "units"},  # course: a command may write its drawing
+    "traces": {"units"},
+    "receipts": {"traces", "units"},
+    "course": {"chips", "models", "precision", "sizing", "traces", "units"},
+    # A command may write a drawing of the pages'.
+    "cli": {"chips", "course", "models", "precision", "receipts", "sizing", "traces", "units"},
 }
 # The rooms that may import a package at all, and which; elsewhere the standard library is enough.
-PACKAGES: dict[str, set[str]] = {"course": {"matplotlib", "numpy"}, "precision": {"jax", "ml_dtypes", "numpy"}}
+PACKAGES: dict[str, set[str]] = {"course": {"matplotlib", "numpy"}, "precision": {"jax", "ml_dtypes", "numpy"},
+                                 "traces": {"jax"}, "receipts": {"cryptography"}}  # fmt: skip
 # Those that import it when they are imported themselves; what needs them imports them when it is called.
 EARLY: dict[str, set[str]] = {"precision": {"ml_dtypes", "numpy"}}
 

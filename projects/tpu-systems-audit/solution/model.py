@@ -89,3 +89,19 @@ def error_summary(x, w):
             "rel_fro": float(np.linalg.norm(off) / np.linalg.norm(exact)),
         }
     return summary
+
+
+def capture_warmed_trace(step, argument, trace_dir, steps=5):
+    """Return the path of the *.xplane.pb that this call wrote: warmed steps, each numbered and waited for."""
+    from pathlib import Path
+
+    import jax
+
+    before = set(Path(trace_dir).rglob("*.xplane.pb"))
+    jax.block_until_ready(step(argument))
+    with jax.profiler.trace(trace_dir):
+        for number in range(steps):
+            with jax.profiler.StepTraceAnnotation("step", step_num=number):
+                jax.block_until_ready(step(argument))
+    (path,) = set(Path(trace_dir).rglob("*.xplane.pb")) - before
+    return path

@@ -1,4 +1,7 @@
-"""Stage 2: precision. Expected values come from whole numbers and exactly rounded sums, with Python alone."""
+"""Stage 2: precision. Expected values come from whole numbers and exactly rounded sums, with Python alone.
+
+The trace is checked in ``stage2_trace``.
+"""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -7,6 +10,8 @@ from importlib.util import find_spec
 from math import fsum, isfinite, prod, sqrt
 from pathlib import Path
 from random import Random
+
+from stage2_trace import trace_calls
 
 from tpu_systems_audit.checker import Call, Check, Returned, Stage
 
@@ -392,6 +397,11 @@ STAGE_2 = Stage(
             "error_summary", summary_calls,
             "make the reference from the inputs as they came, converted to float64 before the product",
             lesson("Bound the error"),
+        ),
+        Check(
+            "capture_warmed_trace", trace_calls,
+            "four things in order: warm up, wait, number the steps, wait; what is new in the folder is the file",
+            lesson("Capture a warmed trace"),
         ),
     ),
     missing=missing(),

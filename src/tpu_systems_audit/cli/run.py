@@ -20,9 +20,12 @@ FAMILIES = {
     "memory": "sizing",
     "plan": "sizing",
     "precision": "precision",
+    "trace": "traces",
+    "receipt": "receipts",
 }
 # The module with the words for a family's documents.
-REPORTS = {"chips": "report", "sizing": "report", "precision": "report_precision"}
+REPORTS = {"chips": "report", "sizing": "report", "precision": "report_precision", "traces": "report_traces",
+           "receipts": "report_receipts"}  # fmt: skip
 
 
 def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -34,7 +37,7 @@ def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     >>> build_parser().prog
     'tpu-audit'
     """
-    parser = Parser(prog="tpu-audit", description="Size TPU memory, find what bounds a kernel, bound precision error.")
+    parser = Parser(prog="tpu-audit", description="Size TPU memory, bound precision error and audit traces.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for family in _families(words):

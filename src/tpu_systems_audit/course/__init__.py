@@ -9,7 +9,9 @@ from tpu_systems_audit.course.plots import (
     staircase_plot,
     standalone,
 )
+from tpu_systems_audit.course.plots_benchmark import growth_plot
 from tpu_systems_audit.course.plots_precision import drift_plot
+from tpu_systems_audit.course.plots_trace import timeline_plot
 from tpu_systems_audit.course.shell import shell
 from tpu_systems_audit.course.site import RESULTS, ROOT, Html, figure, premise, say, table
 
@@ -21,6 +23,7 @@ __all__ = [
     "chip_shares",
     "drift_plot",
     "figure",
+    "growth_plot",
     "layer_intensities",
     "premise",
     "roofline_plot",
@@ -30,4 +33,5 @@ __all__ = [
     "staircase_plot",
     "standalone",
     "table",
+    "timeline_plot",
 ]
