@@ -54,7 +54,7 @@ python_display_short_literal_types = True
 autodoc_type_aliases = {"ArrayLike": "ArrayLike", "NDArray": "NDArray"}
 nitpick_ignore = [("py:class", "argparse._SubParsersAction")]  # Python documents it under no name
 nitpick_ignore_regex = [  # packages whose pages are not linked
-    ("py:class", r"(numpy|np|matplotlib)\..*|Axes|Figure|ArrayLike|NDArray.*|Shape|Dot")
+    ("py:class", r"(numpy|np|matplotlib)\..*|Axes|Figure|Ed25519PrivateKey|ArrayLike|NDArray.*|Shape|Dot")
 ]
 # Inventories of our own: links go to the real documentation, and no build asks the network.
 compile_inventory(HERE / "_inventories/python.txt", HERE / "_build/inventories/python.inv")

@@ -383,6 +383,20 @@ def test_attaching_that_is_killed_leaves_nothing_half(write: int, pair: tuple[Pa
     assert [each.receipt for each in attached(folder)] == [made[0]]
 
 
+def test_a_receipt_with_findings_of_many_hosts_holds_under_other_names(tmp_path: Path) -> None:
+    """What is attached is called by number, twelve hosts in their order, and verifying does not mind."""
+    run = tmp_path / "plugins" / "profile" / "2026_01_01_00_00_00"
+    run.mkdir(parents=True)
+    for number in range(12):
+        case = resolved(CASES, "seed" if number == 3 else "clean-raw")
+        (run / f"host-{number:02}.xplane.pb").write_bytes(build(case, f"host-{number}"))
+    create(tmp_path, tmp_path / "r.json", KEY)
+    attach(tmp_path / "r.json", tmp_path, tmp_path / "docs")
+    (kept,) = attached(tmp_path / "docs")
+    assert kept.found.valid, kept.found.reasons
+    assert kept.found.rung == "none"
+
+
 def test_what_does_not_hold_is_not_attached(pair: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not hold"):
         attach(pair[0], trace_file(tmp_path, "seed"), tmp_path / "receipts")

@@ -41,7 +41,10 @@ def statement(found: Audit, hosts: int | None, precision: dict[str, Any] | None)
     }
     derived = {key: value for key, value in asdict(found).items() if key not in _PLACES}
     stale = {"stale-cache"}  # about a file beside the trace, which a receipt does not travel with
-    derived["findings"] = [each for each in derived["findings"] if each["code"] not in stale]
+    digests = {file.name: file.sha256 for file in found.files}  # a file may be called otherwise where it is verified
+    derived["findings"] = [
+        {**each, "file": digests.get(each["file"], "")} for each in derived["findings"] if each["code"] not in stale
+    ]
     return {
         "_type": STATEMENT,
         "subject": [{"name": file.name, "digest": {"sha256": file.sha256}} for file in found.files],

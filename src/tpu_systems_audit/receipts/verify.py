@@ -79,9 +79,9 @@ def attach(receipt: Path, trace: Path, folder: Path) -> tuple[Path, ...]:
     stem = hashlib.sha256(read(receipt)).hexdigest()[:DIGEST_SHOWN]
     goes = folder / f"{stem}.json"
     places = {}
-    for number, file in enumerate(find_run(trace).files):
+    for number, file in enumerate(find_run(trace).files):  # numbered as wide as they sort: the order of hosts stays
         suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), SUFFIXES[0])
-        places[folder / stem / f"{number}{suffix}"] = file
+        places[folder / stem / f"{number:05}{suffix}"] = file
     places[goes] = receipt
     for place, source in places.items():
         if place.exists() and place.read_bytes() != source.read_bytes():

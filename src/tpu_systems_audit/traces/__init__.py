@@ -2,7 +2,7 @@
 
 from tpu_systems_audit.traces.audit import CLEAN, NOT_CLEAN, REHEARSAL, Audit, Step, audit
 from tpu_systems_audit.traces.capture import capture, matmul_step, warmed_trace
-from tpu_systems_audit.traces.files import SUFFIXES, find_run
+from tpu_systems_audit.traces.files import SUFFIXES, TraceRun, find_run
 from tpu_systems_audit.traces.recording import TraceFile
 from tpu_systems_audit.traces.rules import ERROR, WARNING, Evidence, Finding
 from tpu_systems_audit.traces.timeline import KINDS, Bar, Row, Timeline, timelines
@@ -23,6 +23,7 @@ __all__ = [
     "Step",
     "Timeline",
     "TraceFile",
+    "TraceRun",
     "audit",
     "capture",
     "find_run",
