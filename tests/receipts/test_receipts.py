@@ -397,6 +397,12 @@ def test_a_receipt_with_findings_of_many_hosts_holds_under_other_names(tmp_path:
     assert kept.found.rung == "none"
 
 
+def test_every_receipt_of_this_site_holds() -> None:
+    held = attached(Path(__file__).parents[2] / "docs" / "receipts")
+    assert held
+    assert [(each.receipt.name, each.found.reasons) for each in held if not each.found.valid] == []
+
+
 def test_what_does_not_hold_is_not_attached(pair: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not hold"):
         attach(pair[0], trace_file(tmp_path, "seed"), tmp_path / "receipts")
