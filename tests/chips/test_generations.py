@@ -1,6 +1,7 @@
 """Every figure has a source and a date; every slice can be ordered."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,7 @@ def test_a_near_miss_is_suggested() -> None:
         ("v5p:16x16x24", 6144, 1536, "v5p-12288"), ("v4-8", 4, 1, "v4-8"), ("v4:16x16x16", 4096, 1024, "v4-8192"),
         ("v2-8", 4, 1, "v2-8"), ("v3-32", 16, 4, "v3-32"), ("v3-2048", 1024, 256, "v3-2048"),
         ("tpu7x-8", 4, 1, "tpu7x-8"), ("Ironwood:4x4x8", 128, 32, "tpu7x-256"),
+        ("v5p:4x8x68", 2176, 544, "v5p-4352"), ("v5p-4352", 2176, 544, "v5p-4352"), ("v4:4x4x12", 192, 48, "v4-384"),
     ],
 )  # fmt: skip
 def test_a_slice_is_named_as_it_is_ordered(text: str, chips: int, hosts: int, accelerator_type: str) -> None:
@@ -70,7 +72,7 @@ def test_a_slice_is_named_as_it_is_ordered(text: str, chips: int, hosts: int, ac
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("v5e-8", "v5litepod-8"), ("v5litepod-7", "v5litepod-8"), ("v5e:3x3", "2x4"), ("v5p:8x8x20", "2x2x1"),
+        ("v5e-8", "v5litepod-8"), ("v5litepod-7", "v5litepod-8"), ("v5e:3x3", "2x4"), ("v5p:8x8x21", "2x2x1"),
         ("8", "v5litepod-16"), ("", "v5litepod-16"), ("v5p-17920", "v5p-12288"), ("v9:2x2", "v5e"),
     ],
 )  # fmt: skip
@@ -86,6 +88,30 @@ def test_slices_grow_and_tpu7x_reaches_its_pod() -> None:
         assert sizes == sorted(sizes)
     assert generation("tpu7x").slices[-1].chips == 9216
     assert all(int(side) % 4 == 0 for s in generation("tpu7x").slices[4:] for side in s.topology.split("x"))
+
+
+LISTED = tomllib.loads((Path(__file__).parents[1] / "cases" / "slices.toml").read_text(encoding="utf-8"))
+
+
+def test_the_slices_of_v5p_are_those_that_launch_tools_list() -> None:
+    ours = [[s.accelerator_type, s.topology, s.chips, s.hosts] for s in generation("v5p").slices]
+    assert ours == LISTED["v5p"]
+
+
+def test_the_slices_of_v4_are_those_that_launch_tools_list_and_the_whole_pod() -> None:
+    ours = [[s.accelerator_type, s.topology, s.chips, s.hosts] for s in generation("v4").slices]
+    assert ours == [*LISTED["v4"], ["v4-8192", "16x16x16", 4096, 1024]]
+
+
+def test_a_slice_says_its_devices_and_what_its_name_leaves_open() -> None:
+    found = {text: parse_slice(text)[1] for text in ("tpu7x-2048", "v5litepod-8", "v3-8", "v5p-1024", "v6e-8")}
+    assert {text: each.devices for text, each in found.items()} == {
+        "tpu7x-2048": 2048, "v5litepod-8": 8, "v3-8": 8, "v5p-1024": 512, "v6e-8": 8,
+    }  # fmt: skip
+    assert found["tpu7x-2048"].topology == "8x8x16"
+    assert all(topology in found["tpu7x-2048"].note for topology in ("4x4x64", "4x8x32", "8x8x16"))
+    assert "one host" in found["v5litepod-8"].note and "two hosts" in found["v5litepod-8"].note
+    assert found["v3-8"].note == found["v5p-1024"].note == ""
 
 
 def test_usable_hbm_is_counted_per_device() -> None:

@@ -62,6 +62,26 @@ def test_a_bare_counts_slice_is_the_smallest_with_min_chips(count: int, chip, po
     assert plan.activation_bytes_per_chip is None is plan.margin_bytes_per_chip
 
 
+@pytest.mark.parametrize("chip", generations(), ids=lambda chip: chip.name)
+def test_no_legal_slice_is_smaller_than_the_one_planned_for_any_need(chip) -> None:
+    sizes = sorted({s.chips for s in chip.slices})
+    for need in range(1, sizes[-1] + 1):
+        plan = plan_train(Training(need * chip.hbm_bytes * 4 // 5 // 16), chip)
+        assert plan.min_chips == need
+        assert plan.slice.chips == next(size for size in sizes if size >= need)
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "need", "accelerator_type"),
+    [(9 * 10**11, "v5p", 177, "v5p-384"), (27 * 10**11, "v5p", 530, "v5p-1152"), (32 * 10**10, "v4", 187, "v4-384")],
+)
+def test_the_slices_between_powers_of_two_are_planned_too(
+    count: int, name: str, need: int, accelerator_type: str
+) -> None:
+    plan = plan_train(Training(count), generation(name))
+    assert (plan.min_chips, plan.slice.accelerator_type) == (need, accelerator_type)
+
+
 @pytest.mark.parametrize(
     ("basis", "count", "accelerator_type"), [("peak", 9, "v5litepod-16"), ("resident", 7, "v5litepod-8")]
 )

@@ -4,13 +4,13 @@ from tpu_systems_audit.chips.generations import (
     PEAK_DTYPES,
     Figure,
     Generation,
-    Slice,
     generation,
     generations,
     parse_slice,
     sources,
 )
 from tpu_systems_audit.chips.roofline import Roofline, matmul_intensity, ridge_point, roofline
+from tpu_systems_audit.chips.slices import Slice
 
 __all__ = [
     "PEAK_DTYPES",

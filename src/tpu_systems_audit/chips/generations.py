@@ -8,22 +8,12 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
+from tpu_systems_audit.chips.slices import Slice, slices
 from tpu_systems_audit.units import GIB, InputError, shown
 
 DATA = Path(__file__).with_name("generations.toml")
 
 PEAK_DTYPES = ("bf16", "int8", "fp8")
-
-
-@dataclass(frozen=True)
-class Slice:
-    """A set of chips that is sold together, with the name it is ordered by."""
-
-    generation: str
-    accelerator_type: str
-    topology: str
-    chips: int
-    hosts: int
 
 
 @dataclass(frozen=True)
@@ -196,7 +186,7 @@ def _generation(entry: dict) -> Generation:
         aliases=tuple(entry["aliases"]),
         devices_per_chip=entry["devices_per_chip"],
         figures=figures,
-        slices=tuple(_slice(entry, topology) for topology in _topologies(entry)),
+        slices=slices(entry),
         ordered_through=entry["ordered_through"],
         note=entry.get("note", ""),
     )
@@ -216,36 +206,5 @@ def _exact(value: float) -> Fraction:
     return Fraction(str(value))
 
 
-def _topologies(entry: dict) -> list[str]:
-    """The topologies of a generation, smallest first; for one size the most compact stands first."""
-    cubes = _cubes(**entry["cube"]) if "cube" in entry else []
-    return [*entry["slices"], *cubes]
-
-
-def _cubes(side: int, most_chips: int) -> list[str]:
-    """All boxes whose sides are multiples of *side*, up to *most_chips* chips."""
-    sides = range(side, most_chips // side**2 + 1, side)
-    boxes = [
-        (a, b, c)
-        for a in sides
-        for b in sides
-        if b >= a and a * b * b <= most_chips
-        for c in sides
-        if c >= b and a * b * c <= most_chips
-    ]
-    boxes.sort(key=lambda box: (box[0] * box[1] * box[2], box[2] - box[0]))
-    return ["x".join(map(str, box)) for box in boxes]
-
-
 def _sides(topology: str) -> list[str]:
     return sorted(topology.strip().lower().split("x"))
-
-
-def _slice(entry: dict, topology: str) -> Slice:
-    chips = 1
-    for side in topology.split("x"):
-        chips *= int(side)
-    count = chips * entry["cores_per_chip"] if entry["suffix_counts"] == "cores" else chips
-    # A slice larger than one host has 4 chips on each, also where one host alone can hold 8.
-    hosts = 1 if chips <= entry["single_host_chips"] else chips // 4
-    return Slice(entry["name"], f"{entry['prefix']}-{count}", topology, chips, hosts)

@@ -49,6 +49,8 @@ def slice_entry(each: Slice) -> Document:
         "topology": each.topology,
         "chips": each.chips,
         "hosts": each.hosts,
+        "devices": each.devices,
+        "note": each.note,
     }
 
 

@@ -52,12 +52,14 @@ def _generations(document: Document) -> list[str]:
 
 def _one_generation(entry: Document) -> list[str]:
     shown = entry["slices"][:16]
-    rows = [[s["accelerator_type"], s["topology"], str(s["chips"]), str(s["hosts"])] for s in shown]
+    head = ("accelerator_type", "topology", "chips", "hosts", "devices")
+    rows = [[str(each[key]) for key in head] for each in shown]
     more = len(entry["slices"]) - len(shown)
     return [
         "",
-        *table(["slice", "topology", "chips", "hosts"], rows),
+        *table(["slice", *head[1:]], rows),
         *([f"and {more} more, see --json"] if more else []),
+        *dict.fromkeys(s["note"] for s in shown if s["note"]),
         f"ordered through {entry['ordered_through']}",
     ]
 

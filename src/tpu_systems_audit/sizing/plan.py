@@ -195,7 +195,7 @@ def _plan(
 
     chosen = on or next((s for s in chip.slices if s.chips >= need and short(s) == 0), None)
     missing = short(chosen or chip.slices[-1])
-    notes = [chip.note] if chip.note else []
+    notes = [note for note in (chip.note, chosen.note if chosen else "") if note]
     by_budget = next((s for s in chip.slices if s.chips >= need), None)
     if on is None and chosen and by_budget and chosen.chips > by_budget.chips:
         notes.append(
