@@ -61,6 +61,7 @@ def test_a_near_miss_is_suggested() -> None:
         ("v5p:16x16x24", 6144, 1536, "v5p-12288"), ("v4-8", 4, 1, "v4-8"), ("v4:16x16x16", 4096, 1024, "v4-8192"),
         ("v2-8", 4, 1, "v2-8"), ("v3-32", 16, 4, "v3-32"), ("v3-2048", 1024, 256, "v3-2048"),
         ("tpu7x-8", 4, 1, "tpu7x-8"), ("Ironwood:4x4x8", 128, 32, "tpu7x-256"),
+        ("v5e-8", 8, 1, "v5litepod-8"), ("v7x-2048", 1024, 256, "tpu7x-2048"), ("Trillium-8", 8, 1, "v6e-8"),
         ("v5p:4x8x68", 2176, 544, "v5p-4352"), ("v5p-4352", 2176, 544, "v5p-4352"), ("v4:4x4x12", 192, 48, "v4-384"),
     ],
 )  # fmt: skip
@@ -72,7 +73,8 @@ def test_a_slice_is_named_as_it_is_ordered(text: str, chips: int, hosts: int, ac
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("v5e-8", "v5litepod-8"), ("v5litepod-7", "v5litepod-8"), ("v5e:3x3", "2x4"), ("v5p:8x8x21", "2x2x1"),
+        ("v5e-7", "v5litepod-8"),
+        ("v5litepod-7", "v5litepod-8"), ("v7x-2047", "called tpu7x-2048, tpu7x-1920"), ("v5e:3x3", "2x4"), ("v5p:8x8x21", "2x2x1"),
         ("8", "v5litepod-16"), ("", "v5litepod-16"), ("v5p-17920", "v5p-12288"), ("v9:2x2", "v5e"),
     ],
 )  # fmt: skip

@@ -144,7 +144,7 @@ def test_a_bundled_model_is_the_same_by_name_and_by_path(name: str, ask: Callabl
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, str]:
     config = json.loads((MODELS / "llama-2-7b.json").read_text())
-    without = {key: value for key, value in config.items() if key != "num_hidden_layers"}
+    without = {key: value for key, value in config.items() if key != "model_type"}
     texts = {
         "truncated": json.dumps(config)[:-20],
         "nan": json.dumps(config | {"hidden_size": float("nan")}),
@@ -166,7 +166,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("truncated", "JSON"), ("nan", "NaN"), ("missing", "num_hidden_layers"), ("empty", "JSON"), ("list", "object"),
+        ("truncated", "JSON"), ("nan", "hidden_size"), ("missing", "model_type"), ("empty", "JSON"), ("list", "object"),
         ("unknown", "llama"), ("huge", "larg"), ("deep", ""), ("wrong-type", "num_hidden_layers"),
         ("negative", "vocab_size"), ("directory", "director"), ("not-utf8", "UTF-8"),
     ],
@@ -214,7 +214,7 @@ def test_a_bad_config_is_refused_in_one_line(
         ("plan train 7e9 --budget nan", "--budget"),
         ("plan train 7e9 --basis average", "--basis"),
         ("plan train 7e9 --on v5e --slice v5e:4x4", "not allowed"),
-        ("plan train 7e9 --slice v5e-16", "v5litepod-16"),
+        ("plan train 7e9 --slice v5e-17", "v5litepod-16"),
         ("plan train llama-3-8b --remat some", "--remat"),
         ("plan train llama-3-8b --sequence 0", "--sequence"),
         ("plan train llama-3-8b --batch-per-chip 1.5", "--batch-per-chip"),

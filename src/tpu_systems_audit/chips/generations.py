@@ -114,15 +114,15 @@ def parse_slice(text: str) -> tuple[Generation, Slice]:
     """Read a slice written as ``v5e:4x4`` or by the accelerator type it is ordered by, such as ``v5litepod-16``.
 
     Args:
-        text: generation and topology, or accelerator type.
+        text: generation and topology, or accelerator type; any name of the generation may stand before ":" or "-".
 
     Raises:
         InputError: when there is no such slice; the message names the nearest legal ones.
 
     >>> parse_slice("v5p-16")[1].chips
     8
-    >>> parse_slice("v5e:4x4")[1].accelerator_type
-    'v5litepod-16'
+    >>> parse_slice("v5e:4x4")[1].accelerator_type, parse_slice("v5e-16")[1].accelerator_type
+    ('v5litepod-16', 'v5litepod-16')
     """
     name, colon, topology = text.strip().partition(":")
     if colon:
@@ -133,10 +133,13 @@ def parse_slice(text: str) -> tuple[Generation, Slice]:
             raise InputError(f"--slice: {chip.name} has no topology {shown(topology)}; one of {legal} is right")
         return chip, found[0]
     key = text.strip().lower()
-    for chip in generations():
-        for candidate in chip.slices:
-            if candidate.accelerator_type == key:
-                return chip, candidate
+    head, _, count = key.rpartition("-")
+    called = _names().get(head)
+    for each in generations():
+        for candidate in each.slices:
+            alias = each is called and candidate.accelerator_type.endswith(f"-{count}")
+            if alias or candidate.accelerator_type == key:
+                return each, candidate
     raise InputError(f"--slice: {shown(text)} is no slice one can order{_slice_hint(key)}")
 
 
@@ -146,7 +149,7 @@ def _slice_hint(key: str) -> str:
     if not dash or head not in _names() or not (count.isascii() and count.isdecimal()):
         return "; write generation:topology such as v5e:4x4, or an accelerator type such as v5litepod-16"
     chip = _names()[head]
-    types = [s.accelerator_type for s in chip.slices]
+    types = dict.fromkeys(s.accelerator_type for s in chip.slices)
     nearest = sorted(types, key=lambda kind: abs(int(kind.rpartition("-")[2]) - int(count[:9])))[:3]
     return f"; {chip.name} slices are called {', '.join(nearest)} and the like"
 

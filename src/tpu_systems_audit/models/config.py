@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from tpu_systems_audit.units import InputError, shown
 
+CLASS_DEFAULTS = Path(__file__).with_name("defaults.json")  # of the classes in transformers, with its version
 LARGEST_FILE_BYTES = 4 * 2**20
 LARGEST_SIZE = 10**9
 LARGEST_DEPTH = 10**5  # layers are listed one by one
@@ -31,8 +33,13 @@ class Fields:
         if value is None and default is not None:
             self.default(field, default, why)
             return default
+        if value is None and (known := self.class_defaults.get(field)) is not None:
+            self.default(field, known, self.of_class)
+            return known
         if value is None:
             raise self.refuse(field, "is missing, and it has no default; a whole number is right")
+        if isinstance(value, str):
+            raise self.refuse(field, f"{shown(value)} is text; a whole number without quotes is right, such as 4096")
         if isinstance(value, bool) or not isinstance(value, int):
             raise self.refuse(field, f"{shown(value)} is not a whole number; a whole number such as 4096 is right")
         if not least <= value <= most:
@@ -41,9 +48,33 @@ class Fields:
 
     def size_or_null(self, field: str, meaning: str) -> int | None:
         """Read a size for which null has a *meaning* of its own, so that absent is not the same."""
-        if field not in self.config:
+        if field not in self.config and self.class_defaults.get(field, 0) is None:
+            self.default(field, f"null, {meaning}", self.of_class)
+            return None
+        if field not in self.config and field not in self.class_defaults:
             raise self.refuse(field, f"is missing, and it has no default; a whole number, or null for {meaning}")
+        if field not in self.config:
+            return self.size(field)
         return None if self.config[field] is None else self.size(field)
+
+    def either(self, field: str, other: str) -> str:
+        """Give the one of two names of a field that is used, the first when neither is."""
+        given = [name for name in (field, other) if self.config.get(name) is not None]
+        if len(given) == 2 and self.config[field] != self.config[other]:
+            told = f"{shown(self.config[field])} is not what {other} says, {shown(self.config[other])}"
+            raise self.refuse(field, f"{told}; one of them is right")
+        return given[0] if given else field
+
+    @property
+    def class_defaults(self) -> dict[str, int | None]:
+        """What the architecture's class in transformers gives to fields that a released file leaves out."""
+        found: dict[str, int | None] = _class_defaults().get(str(self.config.get("model_type")), {})
+        return found
+
+    @property
+    def of_class(self) -> str:
+        """Where such a default comes from, for whoever reads the list of those taken."""
+        return f"the default of {self.config.get('model_type')} in transformers {_class_defaults()['transformers']}"
 
     def flag(self, field: str, default: bool) -> bool:
         """Read true or false."""
@@ -51,6 +82,8 @@ class Fields:
         if value is None:
             self.default(field, str(default).lower(), "")
             return default
+        if isinstance(value, str):
+            raise self.refuse(field, f"{shown(value)} is text; true or false without quotes is right")
         if not isinstance(value, bool):
             raise self.refuse(field, f"{shown(value)} is neither true nor false")
         return value
@@ -83,8 +116,13 @@ class Fields:
         self.defaults.append(f"{taken} ({why})" if why else taken)
 
 
+@cache
+def _class_defaults() -> dict:
+    return json.loads(CLASS_DEFAULTS.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
 def read_config(path: Path) -> object:
-    """Read a JSON file strictly: NaN, repeated keys and oversized files are refused.
+    """Read a JSON file strictly: keys repeated with another value and oversized files are refused.
 
     Args:
         path: the file.
@@ -111,7 +149,7 @@ def read_config(path: Path) -> object:
 
 def _parse(text: str, name: str) -> object:
     try:
-        return json.loads(text, parse_constant=_refuse_constant(name), object_pairs_hook=_once(name))
+        return json.loads(text, object_pairs_hook=_once(name))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise InputError(f"{name}: is not JSON at {where} ({error.msg}); a whole config.json is right") from None
@@ -121,13 +159,6 @@ def _parse(text: str, name: str) -> object:
         raise
     except ValueError:  # an integer of thousands of digits
         raise InputError(f"{name}: holds a number that is too long; sizes have a few digits") from None
-
-
-def _refuse_constant(name: str) -> Callable[[str], object]:
-    def refuse(constant: str) -> object:
-        raise InputError(f"{name}: holds {constant}, which is not JSON; a finite number or null is right")
-
-    return refuse
 
 
 def _once(name: str) -> Callable[[list[tuple[str, object]]], dict]:

@@ -10,10 +10,10 @@ SLIDING_ALWAYS = ("mistral", "mixtral", "phi3")
 ALTERNATING = ("gemma2", "gpt_oss")
 QUERY_KEY_NORMS = ("qwen3", "qwen3_moe", "gemma3_text")
 FOUR_NORMS = ("gemma2", "gemma3_text")
-MAY_HAVE_BIASES = ("llama", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text")
+MAY_HAVE_BIASES = ("llama", "qwen3", "qwen3_moe", "gemma", "gemma2", "gemma3_text", "gpt_oss")
 MIXTURES = ("mixtral", "qwen3_moe", "gpt_oss")
 TIED = ("gemma", "gemma2", "gemma3_text", "gpt2")
-HEAD_DIM = {"qwen3": 128, "qwen3_moe": 128, "gemma": 256, "gemma2": 256, "gemma3_text": 256, "gpt_oss": 64}
+HEAD_DIM = {"qwen3": 128, "gemma": 256, "gemma2": 256, "gemma3_text": 256, "gpt_oss": 64}
 
 
 def supported() -> tuple[str, ...]:
@@ -50,7 +50,8 @@ def _decoder(fields: Fields) -> Model:
 
 def _heads(fields: Fields, kind: str, hidden: int) -> tuple[int, int, int]:
     heads = fields.size("num_attention_heads")
-    kv_default = heads if kind == "llama" else None
+    said = "num_key_value_heads" in fields.config  # null, said or by default, stands for as many as there are heads
+    kv_default = heads if said or fields.class_defaults.get("num_key_value_heads", 0) is None else None
     kv_heads = fields.size("num_key_value_heads", kv_default, "as many as num_attention_heads")
     if heads % kv_heads:
         raise fields.refuse("num_key_value_heads", f"{kv_heads} does not divide num_attention_heads, {heads}")
@@ -66,8 +67,8 @@ def _heads(fields: Fields, kind: str, hidden: int) -> tuple[int, int, int]:
 def _attention(fields: Fields, kind: str, hidden: int, query: int, kv: int) -> list[Leaf]:
     """The four projections of one layer, with the biases that the architecture or the configuration gives them."""
     shapes = {"q": (hidden, query), "k": (hidden, kv), "v": (hidden, kv), "o": (query, hidden)}
-    biased = "qkv" if kind == "qwen2" else "qkvo" if kind == "gpt_oss" else ""
-    if kind in MAY_HAVE_BIASES and fields.flag("attention_bias", False):
+    biased = "qkv" if kind == "qwen2" else ""
+    if kind in MAY_HAVE_BIASES and fields.flag("attention_bias", kind == "gpt_oss"):
         biased = "qkvo"
     return _matrices("attention", shapes, biased)
 
@@ -91,7 +92,7 @@ def _mlps(fields: Fields, kind: str, layers: int, hidden: int) -> tuple[list, li
         biased = ("gate", "up", "down") if kind == "llama" and fields.flag("mlp_bias", False) else ()
         return [(layers, _gated("mlp", hidden, inner, biased))], [inner], 0, 0
     of_qwen = kind == "qwen3_moe"
-    experts = fields.size("num_experts" if of_qwen else "num_local_experts")
+    experts = fields.size(fields.either("num_experts", "num_local_experts") if of_qwen else "num_local_experts")
     inner = fields.size("moe_intermediate_size" if of_qwen else "intermediate_size")
     per_token = _per_token(fields, experts)
     biased = ("gate", "up", "down") if kind == "gpt_oss" else ()
@@ -133,7 +134,8 @@ def _slides(fields: Fields, kind: str, layers: int) -> list[int | None]:
         return [window if i % 2 == 0 else None for i in range(layers)]
     if kind == "gemma3_text":
         window = fields.size("sliding_window")
-        pattern = fields.size("sliding_window_pattern", 6, "five of six layers slide")
+        named = fields.either("sliding_window_pattern", "_sliding_window_pattern")
+        pattern = fields.size(named, 6, "five of six layers slide")
         return [window if (i + 1) % pattern else None for i in range(layers)]
     return [None] * layers
 

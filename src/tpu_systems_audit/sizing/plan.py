@@ -12,6 +12,8 @@ from tpu_systems_audit.sizing.jobs import BASES, DEFAULT_BUDGET, Job, Serving, T
 from tpu_systems_audit.sizing.memory import ServeState, TrainState, serve_state, train_state
 from tpu_systems_audit.units import GB, InputError, gib, share, shown
 
+SMALLEST_CACHE_GIB = 0.01  # of which it is worth saying that more chips do not shrink it
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -234,6 +236,8 @@ def _serve_notes(plan: Plan, state: ServeState, model: Model) -> list[str]:
     if plan.slice.chips <= heads:
         return notes
     cache = gib(Fraction(state.kv_cache_bytes + state.kv_scale_bytes, heads))
+    if cache < SMALLEST_CACHE_GIB:
+        return notes
     return [
         *notes,
         f"more chips ({plan.slice.chips}) than KV heads ({heads}): sharded by heads alone, heads are replicated or "
