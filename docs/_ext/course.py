@@ -1,6 +1,7 @@
 """The site's own parts: the ``predict`` directive, and what keeps pages fresh and accessible."""
 
 import hashlib
+from html import escape
 from pathlib import Path
 from typing import ClassVar
 
@@ -32,7 +33,7 @@ class Predict(SphinxDirective):
 
     required_arguments = 1
     has_content = True
-    option_spec: ClassVar = {"question": directives.unchanged_required}
+    option_spec: ClassVar = {"question": directives.unchanged_required, "reveal": directives.unchanged_required}
 
     def run(self) -> list[nodes.Node]:
         """Build the question and its shut answer."""
@@ -44,7 +45,7 @@ class Predict(SphinxDirective):
         box["names"].append(f"predict-{self.arguments[0]}")  # a second one of this name on the page is an error
         self.state.document.note_explicit_target(box, box)
         box += nodes.paragraph("", "", *asked, classes=["course-question"])
-        box += Reveal("", *self.parse_content_to_nodes())
+        box += Reveal("", *self.parse_content_to_nodes(), summary=self.options.get("reveal", "Compare your reasoning"))
         return [box, *messages]
 
 
@@ -57,7 +58,7 @@ def close_prediction(self: HTML5Translator, node: Prediction) -> None:
 
 
 def open_reveal(self: HTML5Translator, node: Reveal) -> None:
-    self.body.append('<details class="course-reveal"><summary>Compare your reasoning</summary>\n')
+    self.body.append(f'<details class="course-reveal"><summary>{escape(node["summary"])}</summary>\n')
 
 
 def close_reveal(self: HTML5Translator, node: Reveal) -> None:

@@ -74,7 +74,8 @@ def test_a_slice_is_named_as_it_is_ordered(text: str, chips: int, hosts: int, ac
     ("text", "hint"),
     [
         ("v5e-7", "v5litepod-8"),
-        ("v5litepod-7", "v5litepod-8"), ("v7x-2047", "called tpu7x-2048, tpu7x-1920"), ("v5e:3x3", "2x4"), ("v5p:8x8x21", "2x2x1"),
+        ("v5litepod-7", "v5litepod-8"), ("v7x-2047", "called tpu7x-2048, tpu7x-1920"),
+        ("v5e:3x3", "2x4"), ("v5p:8x8x21", "2x2x1"),
         ("8", "v5litepod-16"), ("", "v5litepod-16"), ("v5p-17920", "v5p-12288"), ("v9:2x2", "v5e"),
     ],
 )  # fmt: skip

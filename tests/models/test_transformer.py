@@ -334,7 +334,9 @@ def test_a_token_more_in_the_vocabulary_is_a_row_more_in_embedding_and_head(name
 def test_order_quantization_and_unknown_fields_change_nothing(name: str) -> None:
     config = dict(reversed(CONFIGS[name].items()))
     config |= {"quantization_config": {"bits": 4}, "torch_dtype": "bfloat16", "architectures": ["X"], "rope_theta": 1.5}
-    assert replace(from_config(config, name), defaults=()) == load(name)
+    found = from_config(config, name)
+    assert replace(found, defaults=(), notes=()) == load(name)
+    assert all("quantized" in note for note in found.notes)
 
 
 # As they are released: what equals the class's default is left out
@@ -495,6 +497,9 @@ def test_a_field_that_is_left_out_is_refused_by_name_or_listed_as_a_default(name
         except InputError as error:
             assert field in str(error)  # missing, or its class's default contradicts what is there
         else:
+            if field == "max_position_embeddings":  # no shape follows from it, and no note without it
+                assert model.positions is None
+                continue
             unread = (CONFIGS[name]["model_type"], field) in UNREAD
             assert any(line.startswith(f"{field}: absent") for line in model.defaults) != unread, field
 
@@ -707,3 +712,39 @@ def test_any_file_gives_a_document_or_one_line(tmp_path_factory: pytest.TempPath
         read_config(path)
     except InputError as error:
         assert len(str(error).splitlines()) == 1
+
+
+# What a file says beside its shapes
+
+
+def test_a_file_with_quantized_weights_says_which_flag_asks_for_them() -> None:
+    config = changed("gpt-oss-120b", quantization_config={"quant_method": "mxfp4", "modules_to_not_convert": []})
+    (note,) = from_config(config, "tried").notes
+    assert "'mxfp4'" in note and "--weights-dtype" in note
+
+
+def test_layers_that_predict_further_tokens_are_said_not_to_be_counted() -> None:
+    model = from_config(changed("deepseek-v3", num_nextn_predict_layers=1), "tried")
+    assert model.parameters == load("deepseek-v3").parameters
+    assert any("num_nextn_predict_layers: 1" in note for note in model.notes)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "positions"),
+    [
+        ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131072),
+        ({"rope_type": "yarn", "factor": 4.0}, 131072),
+        ({"rope_type": "linear", "factor": 4.0}, 32768),
+        ({"rope_type": "yarn", "factor": "4"}, 32768),
+        ({"rope_type": "yarn", "factor": 1e300}, 32768),
+        ("yarn", 32768),
+        (None, 32768),
+    ],
+)
+def test_a_scaling_of_positions_extends_them(scaling: object, positions: int) -> None:
+    config = changed("qwen3-8b", max_position_embeddings=32768, rope_scaling=scaling)
+    assert from_config(config, "tried").positions == positions
+
+
+def test_every_bundled_model_states_its_positions() -> None:
+    assert [name for name in model_names() if load(name).positions is None] == []

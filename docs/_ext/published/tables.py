@@ -43,7 +43,9 @@ def counts() -> Html:
 def wrong() -> Html:
     """Where a published figure is not what we get, with the reason."""
     rows = [[f"{a.source}, in {a.unit}", brief(a.published), brief(a.computed), a.note] for a in differing()]
-    return table(["source, and unit", "published", "we get", "why"], rows, "Published figures that we do not get")
+    return table(
+        ["source, and unit", "published", "we get", "why"], rows, "Published figures that we do not get", stacked=True
+    )
 
 
 def right() -> Html:
@@ -58,7 +60,12 @@ def excluded() -> Html:
         for case in published_cases()
         if case["id"] in left_out()
     ]
-    return table(["source, and unit", "published", "why it is left out"], rows, "Published figures that are left out")
+    return table(
+        ["source, and unit", "published", "why it is left out"],
+        rows,
+        "Published figures that are left out",
+        stacked=True,
+    )
 
 
 def brief(value: float | None) -> str:

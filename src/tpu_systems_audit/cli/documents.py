@@ -62,10 +62,13 @@ def roofline_document(point: Roofline) -> Document:
 def model_entry(model: Model | int) -> Document:
     """Describe a model: its parameters by part, the defaults taken and what to know of it."""
     if isinstance(model, int):
-        return {"name": None, "parameters": model, "parts": {}, "defaults": [], "notes": []}
+        return {"name": None, "parameters": model, "active_parameters": model, "positions": None, "parts": {},
+                "defaults": [], "notes": []}  # fmt: skip
     return {
         "name": model.name,
         "parameters": model.parameters,
+        "active_parameters": model.active_parameters,
+        "positions": model.positions,
         "parts": model.parts,
         "defaults": list(model.defaults),
         "notes": list(model.notes),

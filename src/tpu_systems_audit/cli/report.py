@@ -122,7 +122,7 @@ def _plan(document: Document) -> list[str]:
         head.append("decode floor")
     rows = [_plan_row(entry) for entry in document["plans"]]
     lines = [*_model(document), _asked(document), "", *table(head, rows)]
-    said = {entry["generation"]: _said(entry) for entry in document["plans"]}
+    said = {entry["generation"]: _said(entry, document["model"]["positions"]) for entry in document["plans"]}
     first = next(iter(said.values()))
     for_all = [line for line in first if len(said) > 1 and all(line in own for own in said.values())]
     for name, own in said.items():
@@ -132,8 +132,8 @@ def _plan(document: Document) -> list[str]:
     return [*lines, *([""] if for_all else []), *for_all]
 
 
-def _said(entry: Document) -> list[str]:
-    return [*_filling(entry), *entry["notes"], *(f"would help: {line}" for line in entry["advice"])]
+def _said(entry: Document, positions: int | None) -> list[str]:
+    return [*_filling(entry, positions), *entry["notes"], *(f"would help: {line}" for line in entry["advice"])]
 
 
 _ASKED = (
@@ -167,7 +167,7 @@ def _floor(floor_ms: float | None) -> str:
     return "–" if floor_ms is None else f"{figure(floor_ms)} ms"
 
 
-def _filling(entry: Document) -> list[str]:
+def _filling(entry: Document, positions: int | None) -> list[str]:
     """What fills one chip, and for a slice asked about, what would still go in."""
     lines = []
     if entry["slice"]:
@@ -180,7 +180,10 @@ def _filling(entry: Document) -> list[str]:
         lines.append(f"a chip holds, in GiB: {', '.join(parts)}; usable {usable}")
     if "headroom_gib" in entry:
         lines.append(f"headroom inside the budget: {figure(entry['headroom_gib'])} GiB over the slice")
-    lines += [f"{name.replace('_', ' ')}: {entry[name]:,}" for name in entry if name.startswith("largest_")]
+    for name in (name for name in entry if name.startswith("largest_")):
+        of_tokens = positions is not None and name in ("largest_context", "largest_sequence")
+        model = f" by memory, {positions:,} by the model" if of_tokens else ""
+        lines.append(f"{name.replace('_', ' ')}: {entry[name]:,}{model}")
     return lines
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HUES = ("#2f7fd1", "#c06a14", "#2a9064", "#9463c4", "#cc4b55", "#1a8a9c", "#8a7d2c", "#7b838b")
 INK = "#000000"  # what matplotlib draws in by default; the page's own colour takes its place
 
-WIDTH_IN = 7.6
+WIDTH_IN = 5.4  # narrow enough that a phone shows all of it in letters one can read
 STACK_PARTS = {
     "weights": ("weights", "weights_scales"),
     "moments": ("optimizer",),
@@ -102,7 +102,7 @@ def stack_plot(plans: Sequence[Plan]) -> Plot:
     Args:
         plans: of one job, a generation each; one without a slice is named and left empty.
     """
-    figure, axes = canvas(0.42 * len(plans) + 1.3)
+    figure, axes = canvas(0.42 * len(plans) + 1.6)
     seen: set[str] = set()
     words = []
     for row, plan in enumerate(plans):
@@ -122,7 +122,7 @@ def stack_plot(plans: Sequence[Plan]) -> Plot:
     axes.set_yticks(range(len(plans)), [_bar_name(plan) for plan in plans])
     axes.set(xlim=(0, 103), ylim=(len(plans) - 0.4, -0.6), xlabel="% of one chip's nominal HBM")
     axes.grid(False)
-    figure.legend(loc="outside upper left", ncols=len(seen), frameon=False, handlelength=0.9, columnspacing=1.1)
+    figure.legend(loc="outside upper left", ncols=3, frameon=False, handlelength=0.9, columnspacing=1.1)
     dashed = f"The dashed line is the budget of {float(plans[0].budget):.0%}, the tick the usable HBM. "
     return Plot(svg_text(figure, "stack" + "".join(words)), dashed + ". ".join(words) + ".")
 
@@ -182,7 +182,7 @@ def canvas(height_in: float) -> "tuple[Figure, Axes]":
     import matplotlib
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context({"font.size": 9, "axes.grid": True, "grid.color": INK, "grid.alpha": 0.18}):
+    with matplotlib.rc_context({"font.size": 10, "axes.grid": True, "grid.color": INK, "grid.alpha": 0.18}):
         figure = Figure((WIDTH_IN, height_in), layout="constrained")
         axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)

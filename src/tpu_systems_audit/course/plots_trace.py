@@ -7,11 +7,11 @@ from textwrap import wrap
 from tpu_systems_audit.course.plots import HUES, Plot
 from tpu_systems_audit.traces import KINDS, Finding, Row, Timeline
 
-WIDTH, LABEL, RIGHT = 760, 150, 16
+WIDTH, LABEL, RIGHT = 420, 96, 10
 LINE, BAR, HEAD = 22, 14, 34
 KIND_HUES = dict(zip(KINDS, (HUES[0], HUES[4], HUES[1], HUES[6], HUES[7]), strict=True))
 US_PER_MS = 1000
-CHARACTERS = 110  # of a finding on one line
+CHARACTERS = 68  # of a finding on one line
 LEAST = 1.0  # a bar that is there can be seen
 
 

@@ -60,13 +60,14 @@ def premise(key: str) -> int | float | str:
     return found[name]
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> Html:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str, stacked: bool = False) -> Html:
     """Make a captioned table that scrolls where it is too wide; the first cell of a row names it.
 
     Args:
         head: the name of each column.
         rows: as many cells each as there are names; an address becomes a link.
         caption: says what the rows have in common, and in which unit.
+        stacked: whether cells hold sentences, which wrap; on a narrow page a row is then a block of its own.
 
     >>> table(["chip", "HBM GiB"], [["v5e", "16"]], "Memory").text.count("<td")
     1
@@ -75,12 +76,16 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> H
         [all(map(_NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)] if rows else [False] * len(head)
     )
     kinds = [' class="number"' if each else "" for each in numeric]
-    top = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(head, kinds, strict=True))
-    body = "".join(f"<tr>{_row(row, kinds)}</tr>" for row in rows)
+    top = "".join(
+        f'<th role="columnheader" scope="col"{kind}>{escape(cell)}</th>' for cell, kind in zip(head, kinds, strict=True)
+    )
+    body = "".join(f'<tr role="row">{_row(row, kinds, head)}</tr>' for row in rows)
+    kind = "course-table course-stacked" if stacked else "course-table"
     return Html(
-        f'<figure class="course-table"><figcaption>{escape(caption)}</figcaption>'
+        f'<figure class="{kind}"><figcaption>{escape(caption)}</figcaption>'
         f'<div class="course-scroll" role="region" tabindex="0" aria-label="{escape(caption)}">'
-        f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div></figure>"
+        f'<table role="table"><thead role="rowgroup"><tr role="row">{top}</tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table></div></figure>'
     )
 
 
@@ -110,7 +115,8 @@ def _cell(text: str) -> str:
     return f'<a href="{escape(text)}">{escape(text)}</a>' if text.startswith("https://") else escape(text)
 
 
-def _row(row: Sequence[str], kinds: Sequence[str]) -> str:
+def _row(row: Sequence[str], kinds: Sequence[str], head: Sequence[str]) -> str:
     first, *rest = map(_cell, row)
-    named = f'<th scope="row">{first}</th>'
-    return named + "".join(f"<td{kind}>{cell}</td>" for cell, kind in zip(rest, kinds[1:], strict=True))
+    cells = zip(rest, kinds[1:], map(escape, head[1:]), strict=True)
+    named = f'<th role="rowheader" scope="row">{first}</th>'
+    return named + "".join(f'<td role="cell" data-label="{name}"{kind}>{cell}</td>' for cell, kind, name in cells)

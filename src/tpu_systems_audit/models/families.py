@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from tpu_systems_audit.models.config import LARGEST_DEPTH, Fields
+from tpu_systems_audit.models.remarks import positions, remarks
 from tpu_systems_audit.models.shapes import Cache, Leaf, Model
 
 SLIDING_ALWAYS = ("mistral", "mixtral", "phi3")
@@ -24,7 +25,8 @@ def supported() -> tuple[str, ...]:
 def build(fields: Fields, notes: tuple[str, ...]) -> Model:
     """Build the model of *fields*, whose ``model_type`` is supported."""
     model = _BUILDERS[fields.config["model_type"]](fields)
-    return replace(model, defaults=tuple(fields.defaults), notes=(*notes, *fields.notes))
+    notes = (*notes, *fields.notes, *remarks(fields))
+    return replace(model, defaults=tuple(fields.defaults), notes=notes)
 
 
 def _decoder(fields: Fields) -> Model:
@@ -160,10 +162,10 @@ def _gpt2(fields: Fields) -> Model:
         fields, layers, hidden, heads, heads, hidden // heads, blocks=[(layers, block)],
         caches=_caches([None] * layers, 2 * hidden, 2 * heads), intermediate=inner,
     )  # fmt: skip
-    positions = fields.size("n_positions")
-    learned = Leaf("positions", "embedding", (positions, hidden), 1, "embedding")
+    context = fields.size("n_positions")
+    learned = Leaf("positions", "embedding", (context, hidden), 1, "embedding")
     final_bias = Leaf("final_norm_bias", "norms", (hidden,), 1, "bias")
-    return replace(model, leaves=(*model.leaves, learned, final_bias), positions=positions)
+    return replace(model, leaves=(*model.leaves, learned, final_bias), positions=context)
 
 
 def _biased_norms(hidden: int, count: int) -> list[Leaf]:
@@ -233,13 +235,8 @@ def _model(
     return Model(
         fields.name, kind, layers, hidden, intermediate, heads, kv_heads, head_dim, vocab, tuple(leaves), caches,
         largest_layer_parameters=largest, experts=experts, experts_per_token=experts_per_token,
-        positions=_positions(fields),
+        positions=positions(fields),
     )  # fmt: skip
-
-
-def _positions(fields: Fields) -> int | None:
-    stated = fields.config.get("max_position_embeddings") is not None
-    return fields.size("max_position_embeddings") if stated else None
 
 
 _BUILDERS: dict[str, Callable[[Fields], Model]] = {
