@@ -89,9 +89,10 @@ def browser(session: nox.Session) -> None:
 
 @nox.session
 def thorough(session: nox.Session) -> None:
-    """Run ``check`` with many more drawn examples, and what takes too long for it."""
+    """Run what ``check`` leaves out: slow tests, full sizes, and many more drawn examples of every property."""
     install(session, "test")
-    test(session, "--ignore=tests/browser", "--hypothesis-profile=thorough", *session.posargs)
+    wanted = "slow or sized or hypothesis"
+    test(session, "--ignore=tests/browser", "--hypothesis-profile=thorough", "-m", wanted, *session.posargs)
 
 
 @nox.session

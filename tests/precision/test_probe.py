@@ -24,6 +24,7 @@ def thorough(request: pytest.FixtureRequest) -> bool:
     return request.config.getoption("--hypothesis-profile") == "thorough"
 
 
+@pytest.mark.sized
 @pytest.mark.parametrize(("name", "dot", "verdict"), dots.BANK, ids=[name for name, _, _ in dots.BANK])
 def test_every_dot_of_the_bank_gets_its_verdict(name: str, dot: Dot, verdict: str, thorough: bool) -> None:
     shape = SHIPPED if thorough or name in LONG_ONLY else SMALL
@@ -31,6 +32,7 @@ def test_every_dot_of_the_bank_gets_its_verdict(name: str, dot: Dot, verdict: st
     assert (found.verdict, found.shape) == (verdict, shape), found.why
 
 
+@pytest.mark.sized
 @pytest.mark.parametrize(
     ("name", "dot", "shape", "verdict"), dots.SHAPES, ids=[f"{name} {shape}" for name, _, shape, _ in dots.SHAPES]
 )
